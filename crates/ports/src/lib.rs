@@ -1,0 +1,12 @@
+//! The outside world on one screen: what a process may ask of it.
+//!
+//! Each port is a trait of at most six methods with at least two implementors that pass one
+//! conformance suite. Nothing here decides anything.
+#![forbid(unsafe_code)]
+
+mod store;
+
+pub use store::{
+    Change, Compare, Entry, Expect, Kept, LeaseId, LeaseRequest, Page, Store, StoreError, Txn,
+    TxnOutcome, Watch, WatchEvent, Write,
+};

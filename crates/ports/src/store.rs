@@ -1,0 +1,169 @@
+//! The store port: an ordered map from keys to bytes with revisions, transactions, watches and leases.
+//!
+//! The semantics are etcd's, cut down to what Holdfast needs. It knows no resource: keys and values
+//! are bytes here, and `model` gives them their meaning.
+
+use core::{future::Future, time::Duration};
+use std::string::String;
+
+pub use model::Revision;
+
+/// A key: printable, `/`-separated, ordered by bytes.
+pub type Key = String;
+
+/// One stored key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub key: Key,
+    pub value: Vec<u8>,
+    /// The revision of the transaction that created the key (since it was last absent).
+    pub created: Revision,
+    /// The revision of the transaction that last wrote the key.
+    pub modified: Revision,
+    pub lease: Option<LeaseId>,
+}
+
+/// A lease: keys bound to it go when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub u64);
+
+/// What must be true of a key for a transaction to commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compare {
+    pub key: Key,
+    pub expect: Expect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    Absent,
+    /// Present, and last written by exactly this revision.
+    ModifiedAt(Revision),
+    /// Present, and created by exactly this revision: the guard of a leader, whose key is renewed
+    /// (and so modified) but never created twice.
+    CreatedAt(Revision),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    Put { key: Key, value: Vec<u8>, lease: Option<LeaseId> },
+    /// Deleting an absent key is no error.
+    Delete { key: Key },
+}
+
+/// All compares hold and all writes happen at one revision, or nothing happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Txn {
+    pub compares: Vec<Compare>,
+    pub writes: Vec<Write>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TxnOutcome {
+    Committed { revision: Revision },
+    /// The first compare (in order) that did not hold, and what is there instead.
+    Refused { key: Key, found: Option<Entry>, revision: Revision },
+}
+
+/// One page of a prefix listing. All pages of one listing are taken at one revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// The revision of the listing: a watch from `revision + 1` misses nothing.
+    pub revision: Revision,
+    /// Give it as `after` for the next page; `None` at the end.
+    pub next: Option<Key>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseRequest {
+    Grant { ttl: Duration },
+    Renew { lease: LeaseId },
+    Revoke { lease: LeaseId },
+}
+
+/// A lease that is alive, as answered by the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub lease: LeaseId,
+    pub ttl: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Put(Entry),
+    Deleted { key: Key, modified: Revision },
+}
+
+/// What a watch yields: every change of one revision, in order of revisions, without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchEvent {
+    pub revision: Revision,
+    pub changes: Vec<Change>,
+}
+
+/// A running watch. Dropping it ends it.
+pub trait Watch: Send {
+    /// The next event, once there is one. After an error the watch is over: `StoreError::Compacted`
+    /// means list again; anything else means watch again from the last revision seen + 1.
+    fn next(&mut self) -> impl Future<Output = Result<WatchEvent, StoreError>> + Send;
+}
+
+pub trait Store: Send + Sync {
+    type Watch: Watch;
+
+    /// The entries of these keys at one revision (absent keys are left out), and that revision.
+    fn read(&self, keys: &[Key])
+    -> impl Future<Output = Result<(Vec<Entry>, Revision), StoreError>> + Send;
+
+    /// Keys under `prefix` beyond `after`, at most `limit` of them, at `at` (now if `None`).
+    fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> impl Future<Output = Result<Page, StoreError>> + Send;
+
+    /// A timeout (`StoreError::Unknown`) leaves it open whether the transaction committed: read to
+    /// find out.
+    fn commit(&self, txn: &Txn) -> impl Future<Output = Result<TxnOutcome, StoreError>> + Send;
+
+    /// Changes under `prefix` from revision `from` on, including those already in the past.
+    fn watch(
+        &self,
+        prefix: &str,
+        from: Revision,
+    ) -> impl Future<Output = Result<Self::Watch, StoreError>> + Send;
+
+    fn lease(&self, request: LeaseRequest)
+    -> impl Future<Output = Result<Kept, StoreError>> + Send;
+
+    /// Forgets the history before `before`; current entries stay. Watches and listings from below
+    /// fail with `StoreError::Compacted`.
+    fn compact(&self, before: Revision) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing was written.
+    #[error("the store cannot be reached: {reason}")]
+    Unavailable { reason: String },
+    /// The request was sent, but no answer came: it may or may not have happened.
+    #[error("no answer from the store within {waited:?}: the outcome is unknown")]
+    Unknown { waited: Duration },
+    #[error("history before revision {oldest} is compacted: list again")]
+    Compacted { oldest: Revision },
+    #[error("revision {asked} is in the future: the store is at {newest}")]
+    Future { asked: Revision, newest: Revision },
+    #[error("lease {} has ended", .lease.0)]
+    LeaseEnded { lease: LeaseId },
+    #[error("{what} is {size}, more than the limit of {limit}")]
+    TooLarge { what: String, size: usize, limit: usize },
+    #[error("the store is damaged: {reason}")]
+    Damaged { reason: String },
+    #[error("the store refused the credentials: {reason}")]
+    Forbidden { reason: String },
+    #[error("{reason}")]
+    Invalid { reason: String },
+}
