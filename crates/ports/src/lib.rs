@@ -7,6 +7,6 @@
 mod store;
 
 pub use store::{
-    Change, Compare, Entry, Expect, Kept, LeaseId, LeaseRequest, Page, Store, StoreError, Txn,
-    TxnOutcome, Watch, WatchEvent, Write,
+    Change, Compare, Entry, Expect, Kept, Key, LeaseId, LeaseRequest, Page, Revision, Store,
+    StoreError, Txn, TxnOutcome, Watch, WatchEvent, Write,
 };

@@ -46,9 +46,15 @@ pub enum Expect {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    Put { key: Key, value: Vec<u8>, lease: Option<LeaseId> },
+    Put {
+        key: Key,
+        value: Vec<u8>,
+        lease: Option<LeaseId>,
+    },
     /// Deleting an absent key is no error.
-    Delete { key: Key },
+    Delete {
+        key: Key,
+    },
 }
 
 /// All compares hold and all writes happen at one revision, or nothing happens.
@@ -60,9 +66,15 @@ pub struct Txn {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxnOutcome {
-    Committed { revision: Revision },
+    Committed {
+        revision: Revision,
+    },
     /// The first compare (in order) that did not hold, and what is there instead.
-    Refused { key: Key, found: Option<Entry>, revision: Revision },
+    Refused {
+        key: Key,
+        found: Option<Entry>,
+        revision: Revision,
+    },
 }
 
 /// One page of a prefix listing. All pages of one listing are taken at one revision.
@@ -113,8 +125,10 @@ pub trait Store: Send + Sync {
     type Watch: Watch;
 
     /// The entries of these keys at one revision (absent keys are left out), and that revision.
-    fn read(&self, keys: &[Key])
-    -> impl Future<Output = Result<(Vec<Entry>, Revision), StoreError>> + Send;
+    fn read(
+        &self,
+        keys: &[Key],
+    ) -> impl Future<Output = Result<(Vec<Entry>, Revision), StoreError>> + Send;
 
     /// Keys under `prefix` beyond `after`, at most `limit` of them, at `at` (now if `None`).
     fn list(
