@@ -1,0 +1,139 @@
+//! What an engine or a host reports: the truth of its machine, at one moment.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AttemptId, Bytes, Epoch, HostId, InstanceId, Mark, NodeId, PathSeen, PoolId, ReplicaId,
+    Revision, Roster, SnapshotId, Volume, VolumeId,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inventory {
+    pub node: NodeId,
+    pub instance: InstanceId,
+    /// The newest config that was applied whole; zero before the first.
+    pub generation: Revision,
+    /// Counts the inventories of this instance: a late one is thrown away.
+    pub sequence: u64,
+    pub pools: BTreeMap<PoolId, PoolSeen>,
+    pub replicas: BTreeMap<ReplicaId, ReplicaSeen>,
+    pub targets: BTreeMap<VolumeId, TargetSeen>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolSeen {
+    pub health: PoolHealth,
+    pub capacity: Bytes,
+    /// Taken by data, metadata and thick reservations.
+    pub used: Bytes,
+    /// The newest history of a store that it has seen; `None` for one that never heard of any.
+    pub mark: Option<Mark>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoolHealth {
+    Online,
+    /// Journal replay or scan is running: its replicas are unknown, not absent.
+    Importing,
+    /// The device failed.
+    Faulted {
+        reason: String,
+    },
+    /// It must exist, and its disks carry something else or nothing.
+    Missing,
+    /// The engine will not make or import it as told.
+    Refused {
+        reason: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaSeen {
+    pub volume: VolumeId,
+    pub pool: PoolId,
+    pub health: ReplicaHealth,
+    pub size: Bytes,
+    /// The highest epoch that it has durably admitted: older ones are refused and drained.
+    pub epoch: Epoch,
+    /// Its newest roster, and who was healthy then.
+    pub roster: Roster,
+    pub members: BTreeMap<ReplicaId, bool>,
+    /// The point of history at which it was made.
+    pub birth: Option<Mark>,
+    pub snapshots: BTreeMap<SnapshotId, SnapshotSeen>,
+    /// What the pool keeps of the volume's record and at which revision; sent for replicas that the
+    /// engine's config does not name.
+    pub carried: Option<(Revision, Box<Volume>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReplicaHealth {
+    Online,
+    /// It must exist and does not: never made again.
+    Missing,
+    /// The engine could not make it (no room, unknown origin).
+    Refused {
+        reason: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotSeen {
+    pub attempt: AttemptId,
+    pub size: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetSeen {
+    pub epoch: Epoch,
+    pub health: TargetHealth,
+    pub size: Bytes,
+    /// Hosts with an open session or commands not yet drained.
+    pub hosts: BTreeSet<HostId>,
+    pub children: BTreeMap<ReplicaId, ChildSeen>,
+    /// Snapshot attempts that could not be taken on every healthy replica, removed again.
+    pub failed_snapshots: Vec<AttemptId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TargetHealth {
+    Starting,
+    Serving,
+    /// It saw a higher epoch and stopped by itself.
+    Fenced,
+    Failed {
+        reason: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildSeen {
+    /// Progress of a running copy, in percent.
+    pub copied: Option<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostInventory {
+    pub host: HostId,
+    pub instance: InstanceId,
+    pub generation: Revision,
+    pub sequence: u64,
+    /// Every path of every volume, the old ones too.
+    pub paths: BTreeMap<VolumeId, Vec<PathSeen>>,
+    pub shares: BTreeMap<VolumeId, ShareSeen>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareSeen {
+    pub epoch: u32,
+    pub stage: crate::ShareStage,
+    pub endpoint: Option<String>,
+    pub failed: Option<String>,
+}

@@ -1,0 +1,70 @@
+//! The membership record: which copies of a volume are good, and who may say so.
+//!
+//! The one place where data leads control. The engine that serves the target owns the record while it
+//! serves; the controller writes it only together with the layout: at creation, when it raises the
+//! epoch, and while no target owns it.
+
+use alloc::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Epoch, Extra, InstanceId, ReplicaId, Revision, Roster, VolumeId};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    pub volume: VolumeId,
+    /// The only epoch whose target may write this record. A target that reads a higher one than its
+    /// own shuts itself down.
+    pub epoch: Epoch,
+    /// The process that claimed `epoch`.
+    #[serde(default)]
+    pub owner: Option<InstanceId>,
+    pub roster: Roster,
+    /// The last target was shut down cleanly: all healthy copies are equal.
+    pub clean: bool,
+    /// While set, only this copy counts as healthy: the others may differ from it.
+    #[serde(default)]
+    pub resync_source: Option<ReplicaId>,
+    /// No copy was intact: writes that were acknowledged but not flushed may be gone.
+    #[serde(default)]
+    pub unflushed_lost: bool,
+    /// Every member, and whether it holds all acknowledged writes.
+    pub children: BTreeMap<ReplicaId, bool>,
+    #[serde(skip)]
+    pub revision: Revision,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Membership {
+    /// The record of a volume that nobody has written to: every copy is blank, so all are equal.
+    pub fn founded(volume: VolumeId, replicas: impl IntoIterator<Item = ReplicaId>) -> Self {
+        Self {
+            volume,
+            epoch: Epoch::ZERO,
+            owner: None,
+            roster: Roster(1),
+            clean: true,
+            resync_source: None,
+            unflushed_lost: false,
+            children: replicas.into_iter().map(|replica| (replica, true)).collect(),
+            revision: Revision::ZERO,
+            extra: Extra::new(),
+        }
+    }
+
+    /// Whether this copy may be read, copied from, and counted.
+    pub fn is_healthy(&self, replica: ReplicaId) -> bool {
+        self.resync_source.is_none_or(|source| source == replica)
+            && self.children.get(&replica).copied().unwrap_or(false)
+    }
+
+    pub fn healthy(&self) -> impl Iterator<Item = ReplicaId> + '_ {
+        self.children.keys().copied().filter(|replica| self.is_healthy(*replica))
+    }
+
+    /// Recorded as holding every acknowledged write, whether or not a resync is under way.
+    pub fn is_recorded_healthy(&self, replica: ReplicaId) -> bool {
+        self.children.get(&replica).copied().unwrap_or(false)
+    }
+}

@@ -1,0 +1,55 @@
+//! What a controller asks its driver to do.
+
+use alloc::{string::String, vec::Vec};
+
+use model::{HostConfig, HostId, NodeConfig, NodeId, Revision, Txn};
+use plan::Refusal;
+
+use crate::RequestId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommitId(pub u64);
+
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// List the whole store, then watch from the revision after it.
+    Load,
+    /// `lease` is bound to the leader's key when it is among the writes.
+    Commit {
+        id: CommitId,
+        txn: Txn,
+        lease: Option<u64>,
+    },
+    GrantLease {
+        ttl: model::Millis,
+    },
+    RenewLease {
+        lease: u64,
+    },
+    RevokeLease {
+        lease: u64,
+    },
+    Apply {
+        node: NodeId,
+        config: NodeConfig,
+    },
+    ApplyHost {
+        host: HostId,
+        config: HostConfig,
+    },
+    Reply {
+        id: RequestId,
+        reply: Result<Reply, Refusal>,
+    },
+    /// For logs: a step was committed, or a wait began.
+    Note {
+        words: String,
+    },
+}
+
+/// A request was made durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub revision: Revision,
+    pub words: Vec<String>,
+}

@@ -1,0 +1,143 @@
+//! What can happen to a controller.
+
+use alloc::{string::String, vec::Vec};
+
+use model::{HostId, HostInventory, InstanceId, Inventory, NodeId, Revision};
+use plan::Request;
+
+use crate::CommitId;
+
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Time passed. Anything may be handled late; a late tick is noticed and kills nobody.
+    Tick,
+    /// The whole store at one revision, in answer to `Effect::Load`.
+    Loaded {
+        entries: Vec<Entry>,
+        revision: Revision,
+    },
+    /// One revision's changes, in order and without gaps from the last `Loaded` on.
+    Changed {
+        revision: Revision,
+        changes: Vec<Change>,
+    },
+    /// The watch ended for good (compacted, or the store was replaced): load again.
+    WatchLost,
+    Committed {
+        id: CommitId,
+        outcome: Outcome,
+    },
+    Lease(LeaseAnswer),
+    /// An engine process says who it is, on every connection.
+    NodeRegistered {
+        node: NodeId,
+        name: String,
+        address: String,
+        instance: InstanceId,
+    },
+    HostRegistered {
+        host: HostId,
+        name: String,
+        nqn: String,
+        instance: InstanceId,
+    },
+    Inventory(Inventory),
+    HostInventory(HostInventory),
+    Heartbeat {
+        node: NodeId,
+        instance: InstanceId,
+    },
+    HostHeartbeat {
+        host: HostId,
+        instance: InstanceId,
+    },
+    /// A host or peer made progress through this node: it lives, whatever its own stream says.
+    HeardThrough {
+        node: NodeId,
+    },
+    /// The stream was reset or the connection refused: the process is gone, no timer needed.
+    NodeClosed {
+        node: NodeId,
+        instance: InstanceId,
+    },
+    HostClosed {
+        host: HostId,
+        instance: InstanceId,
+    },
+    /// The answer to `Effect::Apply`.
+    NodeAnswered {
+        node: NodeId,
+        answer: Result<Revision, Rejection>,
+    },
+    HostAnswered {
+        host: HostId,
+        answer: Result<Revision, Rejection>,
+    },
+    Request {
+        id: RequestId,
+        request: Request,
+    },
+}
+
+/// A stored key as bytes: what does not decode must still reach the machine, which quarantines it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub key: String,
+    pub value: Vec<u8>,
+    pub created: Revision,
+    pub modified: Revision,
+}
+
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(Entry),
+    Deleted { key: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Committed {
+        revision: Revision,
+    },
+    /// A compare did not hold: nothing was written.
+    Refused,
+    /// Nothing was written; the store cannot be reached.
+    Unavailable,
+    /// It may or may not have been written. The driver reads until it knows, and answers again.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseAnswer {
+    Granted {
+        lease: u64,
+    },
+    Renewed {
+        lease: u64,
+    },
+    Ended {
+        lease: u64,
+    },
+    /// No answer in time.
+    Unavailable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// Why a process did not take a config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// It is at `at`, so a difference from another base does not fit: send it whole.
+    NeedsWhole {
+        at: Revision,
+    },
+    Older {
+        at: Revision,
+    },
+    OtherInstance {
+        instance: InstanceId,
+    },
+    OtherEra,
+    Unreachable,
+}
