@@ -1,0 +1,130 @@
+//! The files of the repository, read once and parsed once.
+//!
+//! Files are those that git tracks or would track, so build output is never looked at.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Result;
+use proc_macro2::Span;
+
+use crate::shell;
+
+#[derive(Debug, Default)]
+pub(crate) struct Repo {
+    pub files: Vec<File>,
+}
+
+#[derive(Debug)]
+pub(crate) struct File {
+    /// From the root of the repository, with `/`.
+    pub path: String,
+    pub text: String,
+    pub syntax: Syntax,
+}
+
+pub(crate) enum Syntax {
+    NotRust,
+    Rust(syn::File),
+    Broken { line: usize, message: String },
+}
+
+impl std::fmt::Debug for Syntax {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NotRust => "NotRust",
+            Self::Rust(_) => "Rust",
+            Self::Broken { .. } => "Broken",
+        })
+    }
+}
+
+/// The repository's root: the folder above this crate, wherever the command was started.
+pub(crate) fn root() -> PathBuf {
+    let here = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    here.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+impl Repo {
+    pub(crate) fn read(root: &Path) -> Result<Self> {
+        let listed = shell::output(
+            Command::new("git")
+                .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+                .current_dir(root),
+        )?;
+        let mut paths: Vec<_> = String::from_utf8_lossy(&listed)
+            .split_terminator('\0')
+            .map(ToOwned::to_owned)
+            .collect();
+        paths.sort();
+        paths.dedup();
+        // A tracked file may be gone from the tree, and a binary one has no text: both have nothing
+        // to check but their names, which were reviewed when they were added.
+        let texts = paths.into_iter().filter_map(|path| {
+            let text = fs::read_to_string(root.join(&path)).ok()?;
+            Some((path, text))
+        });
+        Ok(Self::of(texts))
+    }
+
+    /// A repository of these paths and texts.
+    pub(crate) fn of(texts: impl IntoIterator<Item = (String, String)>) -> Self {
+        let files = texts.into_iter().map(|(path, text)| File::of(path, text)).collect();
+        Self { files }
+    }
+
+    pub(crate) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// Every file that parses as Rust.
+    pub(crate) fn rust(&self) -> impl Iterator<Item = (&File, &syn::File)> {
+        self.files.iter().filter_map(|file| match &file.syntax {
+            Syntax::Rust(syntax) => Some((file, syntax)),
+            _ => None,
+        })
+    }
+}
+
+impl File {
+    fn of(path: String, text: String) -> Self {
+        let is_rust = Path::new(&path).extension().is_some_and(|extension| extension == "rs");
+        let syntax = if is_rust { parse(&text) } else { Syntax::NotRust };
+        Self { path, text, syntax }
+    }
+
+    /// Whether this is test code by its place: `tests.rs` beside the code, or a folder of tests.
+    pub(crate) fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
+}
+
+/// The folder of the crate that a file belongs to.
+pub(crate) fn crate_folder(path: &str) -> Option<&str> {
+    if path.starts_with("xtask/") {
+        return Some("xtask");
+    }
+    let name = path.strip_prefix("crates/")?.split_once('/')?.0;
+    path.get(.."crates/".len() + name.len())
+}
+
+/// The line on which a piece of syntax starts.
+pub(crate) fn line(span: Span) -> usize {
+    span.start().line
+}
+
+fn parse(text: &str) -> Syntax {
+    match syn::parse_file(text) {
+        Ok(syntax) => Syntax::Rust(syntax),
+        Err(error) => Syntax::Broken { line: line(error.span()), message: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn of(texts: &[(&str, &str)]) -> Repo {
+    Repo::of(texts.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())))
+}

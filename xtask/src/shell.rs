@@ -1,0 +1,69 @@
+//! Starting other programs. Output streams through as it comes.
+
+use std::{
+    env,
+    ffi::OsStr,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// `cargo` as the one that started us, so that a toolchain override holds for its children too.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Runs `cargo <fixed> <more>` and passes its exit code on.
+pub(crate) fn cargo_exit(root: &Path, fixed: &[&str], more: &[String]) -> Result<ExitCode> {
+    let status = cargo(root).args(fixed).args(more).status().context("cargo does not start")?;
+    // A signal has no code; the shell's convention for "failed otherwise" is as good as any.
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, Into::into))
+}
+
+/// Runs the command and says whether it succeeded.
+pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
+    let program = command.get_program().to_owned();
+    let status =
+        command.status().with_context(|| format!("{} does not start", program.display()))?;
+    Ok(status.success())
+}
+
+/// Runs the command, passes each line of its standard output on and shows it to `seen`.
+pub(crate) fn streamed(command: &mut Command, mut seen: impl FnMut(&str)) -> Result<bool> {
+    let program = command.get_program().to_owned();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{} does not start", program.display()))?;
+    let out = child.stdout.take().context("standard output was asked for")?;
+    for line in BufReader::new(out).split(b'\n') {
+        let line = line.context("reading a child's output")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        seen(&line);
+    }
+    Ok(child.wait().context("waiting for a child")?.success())
+}
+
+/// What the command prints, if it succeeds.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let program = command.get_program().to_owned();
+    let out = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("{} does not start", program.display()))?;
+    if !out.status.success() {
+        bail!("{} failed: {}", program.display(), out.status);
+    }
+    Ok(out.stdout)
+}
+
+/// Whether a program of this name is on the search path.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(OsStr::new(program)).is_file())
+}

@@ -1,0 +1,94 @@
+//! What `cargo xtask test` runs, as data: a tier is a name, what it shows, what it needs, its work.
+//!
+//! A new tier is a new entry here and nothing else. Order is the order of running: cheap answers
+//! first.
+
+use crate::needs::{Installer, Need};
+
+#[derive(Debug)]
+pub(crate) struct Tier {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub needs: &'static [Need],
+    pub work: Work,
+}
+
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// The checks of this program, in this process.
+    Tidy,
+    /// `cargo <args>`, which counts as one.
+    Cargo(&'static [&'static str]),
+    /// `cargo test <args>`, of which each test counts.
+    CargoTest(&'static [&'static str]),
+    /// The simulator with these arguments, which counts as one.
+    Sim(&'static [&'static str]),
+}
+
+/// The simulator, optimised, because its worth is the number of seeds per minute.
+pub(crate) const SIM: &[&str] =
+    &["run", "--quiet", "--release", "--package", "sim", "--bin", "holdfast-sim", "--"];
+
+const ETCD: Need = Need { program: "etcd", installer: Installer::Apt("etcd-server") };
+
+const CARGO_DENY: Need = Need {
+    program: "cargo-deny",
+    installer: Installer::Cargo { package: "cargo-deny", version: "^0.20" },
+};
+
+pub(crate) const TIERS: &[Tier] = &[
+    Tier {
+        name: "fmt",
+        about: "the code is formatted",
+        needs: &[],
+        work: Work::Cargo(&["fmt", "--all", "--check"]),
+    },
+    Tier {
+        name: "tidy",
+        about: "directions, names, budgets, modules, traits, mission ids",
+        needs: &[],
+        work: Work::Tidy,
+    },
+    Tier {
+        name: "clippy",
+        about: "no warning in any target",
+        needs: &[],
+        work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    },
+    Tier {
+        name: "unit",
+        about: "pure tests and properties of every crate without outside parts",
+        needs: &[],
+        work: Work::CargoTest(&["--workspace", "--exclude", "store", "--exclude", "conformance"]),
+    },
+    Tier {
+        name: "store",
+        about: "one suite on the memory, embedded and etcd stores",
+        needs: &[ETCD],
+        work: Work::CargoTest(&["--package", "store", "--package", "conformance"]),
+    },
+    Tier {
+        name: "crash",
+        about: "the embedded store, killed in the middle 200 times",
+        needs: &[],
+        work: Work::CargoTest(&["--package", "store", "--test", "crash"]),
+    },
+    Tier {
+        name: "sim",
+        about: "the simulator in short form: 200 seeds, then every named case",
+        needs: &[],
+        work: Work::Sim(&["--seeds", "200"]),
+    },
+    Tier {
+        name: "sim-broken",
+        about: "planners broken on purpose are each caught by the simulator",
+        needs: &[],
+        work: Work::Sim(&["--broken", "all"]),
+    },
+    Tier {
+        name: "deny",
+        about: "licences, duplicate versions and sources of outside crates",
+        needs: &[CARGO_DENY],
+        work: Work::Cargo(&["deny", "check", "licenses", "bans", "sources"]),
+    },
+];
