@@ -9,8 +9,8 @@ use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, string::St
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, Bytes, Epoch, Era, HostId, InstanceId, Key, NodeId, PoolId, ReplicaId, Revision,
-    SnapshotId, Volume, VolumeId,
+    AttemptId, Bytes, Epoch, Era, HostId, InstanceId, Key, NodeId, Pool, PoolId, ReplicaId,
+    Revision, SnapshotId, Volume, VolumeId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub struct PoolItem {
     pub id: PoolId,
     pub disks: Vec<String>,
     pub must_exist: bool,
+    /// Kept in the pool's metadata, for recovery.
+    pub carried: Box<Pool>,
 }
 
 /// A volume's part on one node: its replicas there, and its target if it is there.
@@ -109,9 +111,10 @@ pub struct ChildItem {
     pub retire: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotItem {
     pub snapshot: SnapshotId,
+    pub name: String,
     pub attempt: AttemptId,
 }
 

@@ -10,7 +10,7 @@ use alloc::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, Bytes, Epoch, HostId, InstanceId, Mark, NodeId, PathSeen, PoolId, ReplicaId,
+    AttemptId, Bytes, Epoch, HostId, InstanceId, Mark, NodeId, PathSeen, Pool, PoolId, ReplicaId,
     Revision, Roster, SnapshotId, Volume, VolumeId,
 };
 
@@ -27,14 +27,32 @@ pub struct Inventory {
     pub targets: BTreeMap<VolumeId, TargetSeen>,
 }
 
+/// What changed since an earlier inventory of the same instance: `None` for what is no longer there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    pub node: NodeId,
+    pub instance: InstanceId,
+    pub generation: Revision,
+    /// The inventory it adds to; with another one a whole inventory is awaited.
+    pub base: u64,
+    pub sequence: u64,
+    pub pools: BTreeMap<PoolId, Option<PoolSeen>>,
+    pub replicas: BTreeMap<ReplicaId, Option<ReplicaSeen>>,
+    pub targets: BTreeMap<VolumeId, Option<TargetSeen>>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSeen {
     pub health: PoolHealth,
     pub capacity: Bytes,
     /// Taken by data, metadata and thick reservations.
     pub used: Bytes,
+    /// The thick reservations among it.
+    pub reserved: Bytes,
     /// The newest history of a store that it has seen; `None` for one that never heard of any.
     pub mark: Option<Mark>,
+    /// What the pool keeps of its own record, for recovery.
+    pub carried: Option<Box<Pool>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,8 +86,8 @@ pub struct ReplicaSeen {
     /// The point of history at which it was made.
     pub birth: Option<Mark>,
     pub snapshots: BTreeMap<SnapshotId, SnapshotSeen>,
-    /// What the pool keeps of the volume's record and at which revision; sent for replicas that the
-    /// engine's config does not name.
+    /// What the pool keeps of the volume's record and at which revision. Whole inventories bring it,
+    /// differences do not.
     pub carried: Option<(Revision, Box<Volume>)>,
 }
 
@@ -86,6 +104,7 @@ pub enum ReplicaHealth {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotSeen {
+    pub name: String,
     pub attempt: AttemptId,
     pub size: Bytes,
 }

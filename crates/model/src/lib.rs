@@ -47,8 +47,8 @@ pub use event::{Event, EventKind, Severity};
 pub use host::{Host, HostLayout, HostSpec};
 pub use ids::*;
 pub use inventory::{
-    ChildSeen, HostInventory, Inventory, PoolHealth, PoolSeen, ReplicaHealth, ReplicaSeen,
-    ShareSeen, SnapshotSeen, TargetHealth, TargetSeen,
+    ChildSeen, Difference, HostInventory, Inventory, PoolHealth, PoolSeen, ReplicaHealth,
+    ReplicaSeen, ShareSeen, SnapshotSeen, TargetHealth, TargetSeen,
 };
 pub use key::{Key, Subject, UnknownKey};
 pub use membership::Membership;
