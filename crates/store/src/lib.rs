@@ -5,5 +5,6 @@
 //! them knows what a volume is.
 #![forbid(unsafe_code)]
 
+pub mod embedded;
 pub mod limits;
 pub mod memory;

@@ -3,6 +3,7 @@
 //! `Core` is the machine: synchronous, deterministic, without clock. The simulator drives it
 //! directly and the embedded store keeps one on disk. `Memory` gives it the port's async shape.
 
+mod base;
 mod history;
 mod leases;
 mod machine;

@@ -62,6 +62,11 @@ impl History {
         self.oldest
     }
 
+    /// Bytes of the values that only history may still hold.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
     pub(super) fn push(&mut self, changes: Vec<(Changed, Replaced)>) {
         let bytes = changes.iter().map(|(change, replaced)| bytes_held(change, replaced)).sum();
         self.changes += changes.len();

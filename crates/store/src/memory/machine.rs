@@ -33,9 +33,9 @@ use crate::limits;
 #[derive(Clone, Debug)]
 pub struct Core {
     revision: Revision,
-    entries: BTreeMap<Key, Arc<Entry>>,
-    history: History,
-    leases: Leases,
+    pub(super) entries: BTreeMap<Key, Arc<Entry>>,
+    pub(super) history: History,
+    pub(super) leases: Leases,
 }
 
 /// What happened under a prefix since a revision.
@@ -60,7 +60,7 @@ impl Core {
     }
 
     /// An empty store that counts on from `revision`.
-    pub(crate) fn founded_at(revision: Revision, bounds: Bounds) -> Self {
+    pub(super) fn founded_at(revision: Revision, bounds: Bounds) -> Self {
         Self {
             revision,
             entries: BTreeMap::new(),
@@ -83,6 +83,15 @@ impl Core {
         limits::check_read(keys)?;
         let found = keys.iter().filter_map(|key| self.get(key).cloned()).collect();
         Ok((found, self.revision))
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     pub fn get(&self, key: &str) -> Option<&Entry> {

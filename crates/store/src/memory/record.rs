@@ -6,7 +6,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use ports::{Change, Entry, Key, LeaseId, Revision};
+use ports::{Change, Entry, Kept, Key, LeaseId, Revision};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
@@ -50,4 +50,14 @@ impl Changed {
             Self::Deleted(key) => Change::Deleted { key: key.clone(), modified },
         }
     }
+}
+
+/// A machine as it was just before its oldest history, and its leases as they are now. With the
+/// history applied it is the machine again.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    pub(crate) revision: Revision,
+    pub(crate) entries: Vec<Arc<Entry>>,
+    pub(crate) leases: Vec<Kept>,
+    pub(crate) last_lease: u64,
 }
