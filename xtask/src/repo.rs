@@ -1,17 +1,16 @@
 //! The files of the repository, read once and parsed once.
 //!
-//! Files are those that git tracks or would track, so build output is never looked at.
+//! Files are those that git tracks or would track, so build output is never looked at. An exported
+//! tree without git is walked instead.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use anyhow::Result;
 use proc_macro2::Span;
-
-use crate::shell;
 
 #[derive(Debug, Default)]
 pub(crate) struct Repo {
@@ -51,15 +50,10 @@ pub(crate) fn root() -> PathBuf {
 
 impl Repo {
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        let listed = shell::output(
-            Command::new("git")
-                .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-                .current_dir(root),
-        )?;
-        let mut paths: Vec<_> = String::from_utf8_lossy(&listed)
-            .split_terminator('\0')
-            .map(ToOwned::to_owned)
-            .collect();
+        let mut paths = match tracked(root) {
+            Some(paths) => paths,
+            None => walked(root)?,
+        };
         paths.sort();
         paths.dedup();
         // A tracked file may be gone from the tree, and a binary one has no text: both have nothing
@@ -115,6 +109,38 @@ pub(crate) fn crate_folder(path: &str) -> Option<&str> {
 /// The line on which a piece of syntax starts.
 pub(crate) fn line(span: Span) -> usize {
     span.start().line
+}
+
+/// What git tracks or would track; `None` where there is no git or no checkout.
+fn tracked(root: &Path) -> Option<Vec<String>> {
+    let out = Command::new("git")
+        // In a container the checkout often belongs to another user, which git refuses to read.
+        .args(["-c", "safe.directory=*"])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let listed = String::from_utf8(out.stdout).ok()?;
+    out.status.success().then(|| listed.split_terminator('\0').map(ToOwned::to_owned).collect())
+}
+
+/// Every file below the root of an exported tree, but for what tools mark as their cache.
+fn walked(root: &Path) -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+            let is_cache = path.ends_with(".git") || path.join("CACHEDIR.TAG").exists();
+            if kind.is_dir() && !is_cache {
+                folders.push(path);
+            } else if kind.is_file() {
+                paths.push(path.strip_prefix(root)?.display().to_string());
+            }
+        }
+    }
+    Ok(paths)
 }
 
 fn parse(text: &str) -> Syntax {

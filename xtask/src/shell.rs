@@ -2,19 +2,33 @@
 
 use std::{
     env,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, ExitCode, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 
 /// `cargo` as the one that started us, so that a toolchain override holds for its children too.
 pub(crate) fn cargo(root: &Path) -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(cargo_program());
     command.current_dir(root);
     command
+}
+
+/// The same, ended with all that it started when the time is up. Not for a terminal: its Ctrl-C
+/// would not reach the children, which `timeout` puts into a group of their own.
+pub(crate) fn cargo_within(root: &Path, limit: Duration) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=10", &limit.as_secs().to_string()]);
+    command.arg(cargo_program()).current_dir(root);
+    command
+}
+
+fn cargo_program() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// Runs `cargo <fixed> <more>` and passes its exit code on.

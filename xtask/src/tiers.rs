@@ -75,7 +75,7 @@ pub(crate) const TIERS: &[Tier] = &[
     },
     Tier {
         name: "sim",
-        about: "the simulator in short form: 200 seeds, then every named case",
+        about: "the simulator in short form: 200 seeds",
         needs: &[],
         work: Work::Sim(&["--seeds", "200"]),
     },
