@@ -110,6 +110,7 @@ fn run_tier(root: &Path, tier: &Tier, mode: Mode) -> (Outcome, Counts) {
         Mode::Ci => shell::cargo_within(root, TIER_LIMIT),
         Mode::Local | Mode::Install => shell::cargo(root),
     };
+    command.envs(tier.env.iter().copied());
     let ran = match &tier.work {
         Work::Tidy => tidy::run(root).map(|verdict| verdict == Verdict::Good),
         Work::Cargo(args) => shell::succeeds(command.args(*args)),

@@ -10,6 +10,8 @@ pub(crate) struct Tier {
     pub name: &'static str,
     pub about: &'static str,
     pub needs: &'static [Need],
+    /// Variables for its work: how long and how hard.
+    pub env: &'static [(&'static str, &'static str)],
     pub work: Work,
 }
 
@@ -41,54 +43,64 @@ pub(crate) const TIERS: &[Tier] = &[
         name: "fmt",
         about: "the code is formatted",
         needs: &[],
+        env: &[],
         work: Work::Cargo(&["fmt", "--all", "--check"]),
     },
     Tier {
         name: "tidy",
         about: "directions, names, budgets, modules, traits, mission ids",
         needs: &[],
+        env: &[],
         work: Work::Tidy,
     },
     Tier {
         name: "clippy",
         about: "no warning in any target",
         needs: &[],
+        env: &[],
         work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
     Tier {
         name: "unit",
         about: "pure tests and properties of every crate without outside parts",
         needs: &[],
+        env: &[],
         work: Work::CargoTest(&["--workspace", "--exclude", "store", "--exclude", "conformance"]),
     },
     Tier {
         name: "store",
         about: "one suite on the memory, embedded and etcd stores",
         needs: &[ETCD],
+        // The full number of kills is the next tier.
+        env: &[("HOLDFAST_KILLS", "10")],
         work: Work::CargoTest(&["--package", "store", "--package", "conformance"]),
     },
     Tier {
         name: "crash",
         about: "the embedded store, killed in the middle 200 times",
         needs: &[],
+        env: &[("HOLDFAST_KILLS", "200")],
         work: Work::CargoTest(&["--package", "store", "--test", "crash"]),
     },
     Tier {
         name: "sim",
         about: "the simulator in short form: 200 seeds",
         needs: &[],
+        env: &[],
         work: Work::Sim(&["--seeds", "200"]),
     },
     Tier {
         name: "sim-broken",
         about: "planners broken on purpose are each caught by the simulator",
         needs: &[],
+        env: &[],
         work: Work::Sim(&["--broken", "all"]),
     },
     Tier {
         name: "deny",
         about: "licences, duplicate versions and sources of outside crates",
         needs: &[CARGO_DENY],
+        env: &[],
         work: Work::Cargo(&["deny", "check", "licenses", "bans", "sources"]),
     },
 ];
