@@ -85,7 +85,8 @@ pub struct ReplicaItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Admission {
     pub epoch: Epoch,
-    pub node: NodeId,
+    /// The node of the only target let in; nobody, if the epoch was raised without a successor.
+    pub node: Option<NodeId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -35,6 +35,7 @@ pub enum Wait {
     TargetStarts {
         node: NodeId,
         epoch: Epoch,
+        until: Time,
     },
     TargetStops {
         node: NodeId,
@@ -43,6 +44,15 @@ pub enum Wait {
     PathLive {
         host: HostId,
         epoch: Epoch,
+    },
+    /// The host retries by itself; the target moves if that does not help.
+    PathRetried {
+        host: HostId,
+        until: Time,
+    },
+    /// A user's attempt, withdrawn if it is not done by then.
+    Attempt {
+        until: Time,
     },
     HostLeaves {
         host: HostId,
@@ -95,6 +105,10 @@ pub enum Wait {
     },
     SnapshotTaken {
         snapshot: SnapshotId,
+        until: Time,
+    },
+    SnapshotDeleted {
+        snapshot: SnapshotId,
     },
     /// Others must be healthy before a copy goes.
     OthersHealthy {
@@ -141,6 +155,10 @@ impl Wait {
             | Self::Backoff { until }
             | Self::Observing { until }
             | Self::OrphanGrace { until }
+            | Self::TargetStarts { until, .. }
+            | Self::PathRetried { until, .. }
+            | Self::Attempt { until }
+            | Self::SnapshotTaken { until, .. }
             | Self::ShareStage { until, .. } => Cause::Until(*until),
             _ => Cause::News,
         }
@@ -149,6 +167,13 @@ impl Wait {
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serving_words(f)
+    }
+}
+
+/// The words, in three parts by what is waited for: serving, copying, and everything else.
+impl Wait {
+    fn serving_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRoom { needed, because } => {
                 write!(f, "no pool can take another replica of {needed}")?;
@@ -169,15 +194,20 @@ impl fmt::Display for Wait {
                 f,
                 "replica {replica} on node {node} does not yet refuse targets older than {epoch}"
             ),
-            Self::TargetStarts { node, epoch } => {
-                write!(f, "the target of epoch {epoch} is starting on node {node}")
-            }
+            Self::TargetStarts { node, epoch, until } => write!(
+                f,
+                "the target of epoch {epoch} is starting on node {node} and has until {until}"
+            ),
             Self::TargetStops { node, epoch } => {
                 write!(f, "the target of epoch {epoch} is shutting down on node {node}")
             }
             Self::PathLive { host, epoch } => {
                 write!(f, "host {host} has no live path yet to the target of epoch {epoch}")
             }
+            Self::PathRetried { host, until } => {
+                write!(f, "host {host} lost its path and retries until {until}")
+            }
+            Self::Attempt { until } => write!(f, "the attempt is withdrawn at {until}"),
             Self::HostLeaves { host } => write!(f, "host {host} still has paths to drop"),
             Self::HostSilent { host } => write!(
                 f,
@@ -193,6 +223,12 @@ impl fmt::Display for Wait {
                 }
                 f.write_str("; bring one back, or promote an older copy and accept data loss")
             }
+            other => other.copying_words(f),
+        }
+    }
+
+    fn copying_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::NowhereToServe => f.write_str("no node may run the target"),
             Self::CopyRuns { replica, percent: Some(percent) } => {
                 write!(f, "replica {replica} is being rebuilt: {percent} %")
@@ -206,6 +242,12 @@ impl fmt::Display for Wait {
             Self::ReplicaReturns { replica, until } => {
                 write!(f, "replica {replica} is gone and replaced unless it returns by {until}")
             }
+            other => other.other_words(f),
+        }
+    }
+
+    fn other_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::Backoff { until } => write!(f, "tried too often; again at {until}"),
             Self::Observing { until } => {
                 write!(
@@ -219,8 +261,12 @@ impl fmt::Display for Wait {
             Self::GrowthSeen { replica, size } => {
                 write!(f, "replica {replica} has not yet grown to {size}")
             }
-            Self::SnapshotTaken { snapshot } => {
-                write!(f, "snapshot {snapshot} is not yet on every healthy replica")
+            Self::SnapshotTaken { snapshot, until } => write!(
+                f,
+                "snapshot {snapshot} is not yet on every healthy replica and has until {until}"
+            ),
+            Self::SnapshotDeleted { snapshot } => {
+                write!(f, "snapshot {snapshot} is deleted first")
             }
             Self::OthersHealthy { replica } => {
                 write!(f, "replica {replica} stays until the others are healthy without it")
@@ -236,6 +282,8 @@ impl fmt::Display for Wait {
             Self::ShareStage { host, until } => {
                 write!(f, "the share's server on host {host} has until {until} to go on")
             }
+            // Told by the two before.
+            _ => Ok(()),
         }
     }
 }

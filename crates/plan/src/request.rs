@@ -1,11 +1,21 @@
-//! What users may ask for.
+//! What users may ask for, and the transactions that make it durable.
+//!
+//! A request never does the work: it validates, and writes a spec (creation writes the first layout
+//! too, so that of two creates that fit only once, one is refused). What follows is planned.
 
-use alloc::{collections::BTreeSet, string::String};
+mod node;
+mod pool;
+mod snapshot;
+mod volume;
+
+use alloc::{boxed::Box, collections::BTreeSet, format, string::String};
 
 use model::{
-    AttemptId, Bytes, HostId, Invalid, Labels, NodeId, PoolId, PoolSpec, ReplicaId, SnapshotId,
-    Time, VolumeId, VolumeSpec,
+    AttemptId, Bytes, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec, Record, ReplicaId,
+    SnapshotId, Subject, Time, Txn, VolumeId, VolumeSpec,
 };
+
+use crate::World;
 
 /// One request. Ids are made by the client, so that a repeated one is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +51,7 @@ pub enum Request {
         id: VolumeId,
         name: String,
         labels: Labels,
-        spec: VolumeSpec,
+        spec: Box<VolumeSpec>,
     },
     DeleteVolume {
         volume: VolumeId,
@@ -123,4 +133,98 @@ pub enum Refusal {
     NotLeading,
     #[error("the store is unavailable")]
     StoreUnavailable,
+}
+
+/// The transaction that accepts a request; empty if everything is already as asked for. `Recover` is
+/// not among them: see `recover`.
+pub fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
+    if let Some(why) = world.read_only() {
+        return Err(Refusal::ReadOnly { why: why.into() });
+    }
+    match request {
+        Request::CreatePool { .. } | Request::DeletePool { .. } | Request::ForgetPool { .. } => {
+            pool::admit(world, request)
+        }
+        Request::LabelNode { .. }
+        | Request::CordonNode { .. }
+        | Request::DrainNode { .. }
+        | Request::ForgetNode { .. } => node::admit(world, request),
+        Request::CreateSnapshot { .. } | Request::DeleteSnapshot { .. } => {
+            snapshot::admit(world, request)
+        }
+        Request::Recover { .. } => {
+            let why = "the store and the pools agree: there is nothing to recover".into();
+            Err(Refusal::Impossible { why })
+        }
+        _ => volume::admit(world, request),
+    }
+}
+
+impl Request {
+    /// What it is about.
+    pub const fn subject(&self) -> Subject {
+        match self {
+            Self::CreatePool { id, .. } => Subject::Pool(*id),
+            Self::DeletePool { pool } | Self::ForgetPool { pool } => Subject::Pool(*pool),
+            Self::LabelNode { node, .. }
+            | Self::CordonNode { node, .. }
+            | Self::DrainNode { node, .. }
+            | Self::ForgetNode { node } => Subject::Node(*node),
+            Self::CreateVolume { id, .. } => Subject::Volume(*id),
+            Self::DeleteVolume { volume, .. }
+            | Self::ResizeVolume { volume, .. }
+            | Self::ScaleVolume { volume, .. }
+            | Self::PublishVolume { volume, .. }
+            | Self::UnpublishVolume { volume, .. }
+            | Self::ShareVolume { volume, .. }
+            | Self::PromoteVolume { volume, .. } => Subject::Volume(*volume),
+            Self::CreateSnapshot { id, .. } => Subject::Snapshot(*id),
+            Self::DeleteSnapshot { snapshot } => Subject::Snapshot(*snapshot),
+            Self::Recover { .. } => Subject::Cluster,
+        }
+    }
+
+    /// The name under which requests are counted.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::CreatePool { .. } => "CreatePool",
+            Self::DeletePool { .. } => "DeletePool",
+            Self::ForgetPool { .. } => "ForgetPool",
+            Self::LabelNode { .. } => "LabelNode",
+            Self::CordonNode { .. } => "CordonNode",
+            Self::DrainNode { .. } => "DrainNode",
+            Self::ForgetNode { .. } => "ForgetNode",
+            Self::CreateVolume { .. } => "CreateVolume",
+            Self::DeleteVolume { .. } => "DeleteVolume",
+            Self::ResizeVolume { .. } => "ResizeVolume",
+            Self::ScaleVolume { .. } => "ScaleVolume",
+            Self::PublishVolume { .. } => "PublishVolume",
+            Self::UnpublishVolume { .. } => "UnpublishVolume",
+            Self::ShareVolume { .. } => "ShareVolume",
+            Self::PromoteVolume { .. } => "PromoteVolume",
+            Self::CreateSnapshot { .. } => "CreateSnapshot",
+            Self::DeleteSnapshot { .. } => "DeleteSnapshot",
+            Self::Recover { .. } => "Recover",
+        }
+    }
+}
+
+/// Takes a name for a new resource.
+fn claim_name(
+    world: &World,
+    txn: Txn,
+    kind: &str,
+    name: &str,
+    id: &impl core::fmt::Display,
+) -> Result<Txn, Refusal> {
+    if let Some(by) = world.names.get(&(kind.into(), name.into())) {
+        return Err(Refusal::NameTaken { name: name.into(), by: format!("{kind} {by}") });
+    }
+    let key = Key::name(kind, name);
+    let read_at = world.revision_of(&key);
+    Ok(txn.put(key, Record::Name(format!("{id}")), read_at))
+}
+
+fn not_found(what: &str, id: &impl core::fmt::Display) -> Refusal {
+    Refusal::NotFound { what: format!("{what} {id}") }
 }

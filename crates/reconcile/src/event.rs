@@ -1,8 +1,8 @@
 //! What can happen to a controller.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
-use model::{HostId, HostInventory, InstanceId, Inventory, NodeId, Revision};
+use model::{Difference, HostId, HostInventory, InstanceId, Inventory, NodeId, Revision};
 use plan::Request;
 
 use crate::CommitId;
@@ -39,9 +39,13 @@ pub enum Event {
         host: HostId,
         name: String,
         nqn: String,
+        /// The storage node on the same machine, if there is one.
+        node: Option<NodeId>,
         instance: InstanceId,
     },
-    Inventory(Inventory),
+    Inventory(Box<Inventory>),
+    /// What changed since the engine's last inventory.
+    Difference(Difference),
     HostInventory(HostInventory),
     Heartbeat {
         node: NodeId,

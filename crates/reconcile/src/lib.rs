@@ -8,8 +8,23 @@
 
 extern crate alloc;
 
+pub mod limits;
+
 mod effect;
 mod event;
+mod machine;
+
+mod commit;
+mod deliver;
+mod detect;
+mod ingest;
+mod journal;
+mod lead;
+mod queue;
+mod register;
+mod request;
+mod waiting;
 
 pub use effect::{CommitId, Effect, Reply};
 pub use event::{Change, Entry, Event, LeaseAnswer, Outcome, Rejection, RequestId};
+pub use machine::{Config, Periods, Reconciler, Stats};

@@ -1,0 +1,39 @@
+//! The controller's own changes of a membership record: only together with the layout, and only to
+//! raise the epoch, or while no target owns it.
+
+use model::{Epoch, Membership, ReplicaId, Volume};
+
+/// Whoever held a lower epoch may not change the record any more.
+pub(super) fn raise(old: &Membership, volume: &Volume, epoch: Epoch) -> Membership {
+    let mut new = old.clone();
+    new.epoch = epoch;
+    new.owner = None;
+    // Members that the layout has dropped since are unhealthy by now: a healthy one is never dropped
+    // without taking it out of here.
+    new.children.retain(|replica, healthy| *healthy || volume.replica(*replica).is_some());
+    new
+}
+
+pub(super) fn without(old: &Membership, replica: ReplicaId) -> Membership {
+    let mut new = old.clone();
+    if new.children.remove(&replica).is_some() {
+        new.roster = new.roster.next();
+    }
+    new
+}
+
+/// One copy is declared the truth: the others are rebuilt from it, whatever they hold.
+pub(super) fn promoted(old: &Membership, replica: ReplicaId, epoch: Epoch) -> Membership {
+    let mut new = old.clone();
+    new.epoch = epoch;
+    new.owner = None;
+    new.roster = new.roster.next();
+    new.clean = false;
+    new.unflushed_lost = true;
+    new.resync_source = Some(replica);
+    for (child, healthy) in &mut new.children {
+        *healthy = *child == replica;
+    }
+    new.children.insert(replica, true);
+    new
+}

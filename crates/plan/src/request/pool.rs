@@ -1,0 +1,89 @@
+//! Requests about pools.
+
+use alloc::{format, string::String, vec::Vec};
+
+use model::{Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
+
+use super::{Refusal, Request, claim_name, node::last_copy, not_found};
+use crate::World;
+
+pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
+    match request {
+        Request::CreatePool { id, name, labels, spec } => create(world, *id, name, labels, spec),
+        Request::DeletePool { pool } => delete(world, *pool),
+        Request::ForgetPool { pool } => forget(world, *pool),
+        _ => Ok(Txn::default()),
+    }
+}
+
+fn create(
+    world: &World,
+    id: PoolId,
+    name: &str,
+    labels: &Labels,
+    spec: &PoolSpec,
+) -> Result<Txn, Refusal> {
+    validate::name("meta.name", name)?;
+    validate::labels("meta.labels", labels)?;
+    spec.validate()?;
+    if let Some(view) = world.pools.get(&id) {
+        let same = view.record.meta.name == name && view.record.spec == *spec;
+        let why = format!("pool {id} exists with another spec");
+        return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
+    }
+    let node = world.node(spec.node).ok_or_else(|| not_found("node", &spec.node))?;
+    if node.record.spec.forgotten {
+        return Err(Refusal::Conflict { why: format!("node {} is being forgotten", spec.node) });
+    }
+    let mut meta = Meta::new(id, name, world.now);
+    meta.labels.clone_from(labels);
+    let pool = Pool { meta, spec: spec.clone(), layout: PoolLayout::default() };
+    let txn = Txn::default().put(Key::Pool(id), Record::Pool(pool.into()), model::Revision::ZERO);
+    claim_name(world, txn, "pool", name, &id)
+}
+
+fn change(world: &World, id: PoolId, change: impl FnOnce(&mut PoolSpec)) -> Result<Txn, Refusal> {
+    let old = &world.pools.get(&id).ok_or_else(|| not_found("pool", &id))?.record;
+    let mut new = old.clone();
+    change(&mut new.spec);
+    if new == *old {
+        return Ok(Txn::default());
+    }
+    new.meta.spec_revision += 1;
+    Ok(Txn::default().put(Key::Pool(id), Record::Pool(new.into()), old.meta.revision))
+}
+
+/// The volumes with a replica in a pool.
+fn users(world: &World, id: PoolId) -> Vec<(model::VolumeId, String)> {
+    let Some(view) = world.pools.get(&id) else { return Vec::new() };
+    let volumes = world.index.volume_ids_on(view.record.spec.node);
+    let inside = volumes
+        .filter_map(|volume| world.volume(volume))
+        .filter(|volume| volume.record.layout.replicas.iter().any(|replica| replica.pool == id));
+    inside.map(|view| (view.record.meta.id, view.record.meta.name.clone())).collect()
+}
+
+/// A pool in use is not deleted; the refusal names what uses it.
+fn delete(world: &World, id: PoolId) -> Result<Txn, Refusal> {
+    let users = users(world, id);
+    if !users.is_empty() {
+        let named: Vec<String> = users.iter().take(5).map(|(_, name)| name.clone()).collect();
+        let more = users.len().saturating_sub(named.len());
+        let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+        return Err(Refusal::InUse { by: format!("volumes {}{tail}", named.join(", ")) });
+    }
+    change(world, id, |spec| spec.deleting = true)
+}
+
+fn forget(world: &World, id: PoolId) -> Result<Txn, Refusal> {
+    for (volume, _) in users(world, id) {
+        if let Some(name) = last_copy(world, volume, |replica| replica.pool == id) {
+            let why = format!(
+                "pool {id} holds the last healthy copy of volume {name}; promote another copy of \
+                 it, or delete it, first"
+            );
+            return Err(Refusal::Impossible { why });
+        }
+    }
+    change(world, id, |spec| spec.forgotten = true)
+}

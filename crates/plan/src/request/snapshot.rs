@@ -1,0 +1,72 @@
+//! Requests about snapshots.
+
+use alloc::{collections::BTreeSet, format};
+
+use model::{
+    AttemptId, Extra, Invalid, Key, Meta, Record, Snapshot, SnapshotId, SnapshotLayout,
+    SnapshotSpec, Time, Txn, VolumeId, limits::SNAPSHOTS_PER_VOLUME_MAX, validate,
+};
+
+use super::{Refusal, Request, claim_name, not_found, volume};
+use crate::World;
+
+pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
+    match request {
+        Request::CreateSnapshot { id, name, volume, attempt, deadline } => {
+            create(world, *id, name, *volume, *attempt, *deadline)
+        }
+        Request::DeleteSnapshot { snapshot } => delete(world, *snapshot),
+        _ => Ok(Txn::default()),
+    }
+}
+
+fn create(
+    world: &World,
+    id: SnapshotId,
+    name: &str,
+    source: VolumeId,
+    attempt: AttemptId,
+    deadline: Time,
+) -> Result<Txn, Refusal> {
+    validate::name("meta.name", name)?;
+    if let Some(known) = world.snapshots.get(&id) {
+        let same = known.spec.volume == source && known.spec.attempt == attempt;
+        let why = format!("snapshot {id} exists with another spec");
+        return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
+    }
+    validate::deadline("spec.deadline", deadline, world.now)?;
+    let view = volume::get(world, source, None)?;
+    let count = world.index.snapshots_of.get(&source).map_or(0, BTreeSet::len);
+    if count >= SNAPSHOTS_PER_VOLUME_MAX {
+        let limit = format!("at most {SNAPSHOTS_PER_VOLUME_MAX} for one volume");
+        return Err(Invalid::new("snapshots", count + 1, limit).into());
+    }
+    let spec =
+        SnapshotSpec { volume: source, attempt, deadline, deleting: false, extra: Extra::new() };
+    let meta = Meta::new(id, name, world.now);
+    let record = Snapshot { meta, spec, layout: SnapshotLayout::default() };
+    let txn = Txn::default()
+        .put(Key::Snapshot(id), Record::Snapshot(record.into()), model::Revision::ZERO)
+        .guard(model::Compare::at(Key::Volume(source), view.record.meta.revision));
+    claim_name(world, txn, "snapshot", name, &id)
+}
+
+fn delete(world: &World, id: SnapshotId) -> Result<Txn, Refusal> {
+    let old = world.snapshots.get(&id).ok_or_else(|| not_found("snapshot", &id))?;
+    if old.spec.deleting {
+        return Ok(Txn::default());
+    }
+    // A clone that is still being made needs the snapshot in its pools.
+    let clones = world.index.clones_of.get(&id).into_iter().flatten();
+    let young = clones.filter_map(|clone| world.volume(*clone)).find(|view| {
+        view.record.layout.stage == model::VolumeStage::Creating && !view.record.spec.deleting
+    });
+    if let Some(view) = young {
+        let by = format!("volume {}, which is being made from it", view.record.meta.name);
+        return Err(Refusal::InUse { by });
+    }
+    let mut new = old.clone();
+    new.spec.deleting = true;
+    new.meta.spec_revision += 1;
+    Ok(Txn::default().put(Key::Snapshot(id), Record::Snapshot(new.into()), old.meta.revision))
+}

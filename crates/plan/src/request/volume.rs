@@ -1,0 +1,322 @@
+//! Requests about volumes.
+
+use alloc::{collections::BTreeSet, format, string::ToString, vec::Vec};
+
+use model::{
+    Access, Bytes, Compare, Extra, HostId, Invalid, Key, Labels, Membership, Meta, PoolId,
+    Promotion, Publish, Record, Replica, Revision, ShareSpec, SnapshotId, SnapshotStage, Txn,
+    Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
+};
+
+use super::{Refusal, Request, claim_name, not_found};
+use crate::{
+    World, mint,
+    placement::{self, Ask},
+    volume::Look,
+    world::VolumeView,
+};
+
+pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
+    match request {
+        Request::CreateVolume { id, name, labels, spec } => create(world, *id, name, labels, spec),
+        Request::DeleteVolume { volume, if_spec, with_snapshots } => {
+            delete(world, *volume, *if_spec, *with_snapshots)
+        }
+        Request::ResizeVolume { volume, if_spec, size } => resize(world, *volume, *if_spec, *size),
+        Request::ScaleVolume { volume, if_spec, replicas } => {
+            let old = get(world, *volume, *if_spec)?;
+            let spec = VolumeSpec { replicas: *replicas, ..old.record.spec.clone() };
+            spec.validate()?;
+            Ok(write(old, spec))
+        }
+        Request::PublishVolume { volume, if_spec, attempt, deadline, hosts } => {
+            let publish = Publish {
+                attempt: *attempt,
+                deadline: *deadline,
+                hosts: hosts.clone(),
+                extra: Extra::new(),
+            };
+            self::publish(world, get(world, *volume, *if_spec)?, publish)
+        }
+        Request::UnpublishVolume { volume, if_spec, host, force } => {
+            Ok(unpublish(get(world, *volume, *if_spec)?, *host, *force))
+        }
+        Request::ShareVolume { volume, if_spec, consumers } => {
+            share(world, get(world, *volume, *if_spec)?, consumers)
+        }
+        Request::PromoteVolume { volume, attempt, replica, accept_data_loss } => {
+            let view = get(world, *volume, None)?;
+            let promotion = Promotion { attempt: *attempt, replica: *replica };
+            promote(world, view, promotion, *accept_data_loss)
+        }
+        _ => Ok(Txn::default()),
+    }
+}
+
+/// The volume, if it is there, not on its way out, and its spec is the one the user saw.
+pub(super) fn get(
+    world: &World,
+    id: VolumeId,
+    if_spec: Option<u64>,
+) -> Result<&VolumeView, Refusal> {
+    let view = world.volume(id).ok_or_else(|| not_found("volume", &id))?;
+    if view.record.spec.deleting {
+        let why = format!("volume {} is being deleted", view.record.meta.name);
+        return Err(Refusal::Conflict { why });
+    }
+    let now = view.record.meta.spec_revision;
+    if let Some(seen) = if_spec.filter(|seen| *seen != now) {
+        let why = format!("the spec is at revision {now}, not {seen}: read it again");
+        return Err(Refusal::Conflict { why });
+    }
+    Ok(view)
+}
+
+/// Writes a spec; nothing if it is the one there is.
+fn write(view: &VolumeView, spec: VolumeSpec) -> Txn {
+    if spec == view.record.spec {
+        return Txn::default();
+    }
+    let mut new = view.record.clone();
+    new.spec = spec;
+    new.meta.spec_revision += 1;
+    let key = Key::Volume(new.meta.id);
+    Txn::default().put(key, Record::Volume(new.into()), view.record.meta.revision)
+}
+
+fn create(
+    world: &World,
+    id: VolumeId,
+    name: &str,
+    labels: &Labels,
+    spec: &VolumeSpec,
+) -> Result<Txn, Refusal> {
+    validate::name("meta.name", name)?;
+    validate::labels("meta.labels", labels)?;
+    spec.validate()?;
+    if let Some(view) = world.volume(id) {
+        return repeated(view, name, spec);
+    }
+    let mut meta = Meta::new(id, name, world.now);
+    meta.labels.clone_from(labels);
+    let mut volume = Volume { meta, spec: spec.clone(), layout: VolumeLayout::default() };
+    // Only the shape of a new volume is its creator's to give.
+    volume.spec.publish = None;
+    volume.spec.share = None;
+    volume.spec.promote = None;
+    volume.spec.deleting = false;
+    volume.spec.severed.clear();
+    volume.layout.size = spec.size;
+    volume.layout.exposed = spec.size;
+    let mut count = usize::from(spec.replicas);
+    let mut txn = Txn::default();
+    let mut ask = Ask::new(world, &volume);
+    if let Some(origin) = spec.origin {
+        let pools = origin_pools(world, origin, spec)?;
+        count = count.min(pools.len());
+        ask.within = Some(pools);
+        let read_at = world.revision_of(&Key::Snapshot(origin));
+        txn = txn.guard(Compare::at(Key::Snapshot(origin), read_at));
+    }
+    let impossible = |wait: model::Wait| Refusal::Impossible { why: wait.to_string() };
+    let places = match placement::place(world, &ask, count) {
+        // A clone may start with fewer copies than wanted: the others are rebuilt from the first.
+        Err(_) if spec.origin.is_some() => placement::place(world, &ask, 1).map_err(impossible)?,
+        places => places.map_err(impossible)?,
+    };
+    let replicas: Vec<Replica> = (0..)
+        .zip(places)
+        .map(|(offset, (pool, node))| {
+            Replica::placed(mint::replica_id(world, &volume, offset), pool, node)
+        })
+        .collect();
+    volume.layout.placed = u32::try_from(replicas.len()).unwrap_or(u32::MAX);
+    let membership = Membership::founded(id, replicas.iter().map(|replica| replica.id));
+    volume.layout.replicas = replicas;
+    let txn = claim_name(world, txn, "volume", name, &id)?;
+    Ok(txn.put(Key::Volume(id), Record::Volume(volume.into()), Revision::ZERO).put(
+        Key::Membership(id),
+        Record::Membership(membership.into()),
+        Revision::ZERO,
+    ))
+}
+
+/// A repeated create succeeds if it asks for the same.
+fn repeated(view: &VolumeView, name: &str, spec: &VolumeSpec) -> Result<Txn, Refusal> {
+    let old = &view.record.spec;
+    let same = view.record.meta.name == name
+        && !old.deleting
+        && (old.size, old.replicas, old.thin, old.origin)
+            == (spec.size, spec.replicas, spec.thin, spec.origin)
+        && (&old.topology, &old.affinity_group) == (&spec.topology, &spec.affinity_group);
+    if same {
+        return Ok(Txn::default());
+    }
+    let why = format!("volume {} exists with another spec", view.record.meta.id);
+    Err(Refusal::Conflict { why })
+}
+
+/// The pools that hold the snapshot a volume starts from.
+fn origin_pools(
+    world: &World,
+    origin: SnapshotId,
+    spec: &VolumeSpec,
+) -> Result<BTreeSet<PoolId>, Refusal> {
+    let snapshot = world.snapshots.get(&origin).ok_or_else(|| not_found("snapshot", &origin))?;
+    if snapshot.layout.stage != SnapshotStage::Ready || snapshot.spec.deleting {
+        let why = format!("snapshot {} is not ready", snapshot.meta.name);
+        return Err(Refusal::Conflict { why });
+    }
+    if spec.size < snapshot.layout.size {
+        let limit = format!("at least the snapshot's {}", snapshot.layout.size);
+        return Err(Invalid::new("spec.size", spec.size, limit).into());
+    }
+    let volume = world.volume(snapshot.spec.volume);
+    let replicas = volume.into_iter().flat_map(|view| &view.record.layout.replicas);
+    let held = replicas.filter(|replica| snapshot.layout.copies.contains(&replica.id));
+    Ok(held.map(|replica| replica.pool).collect())
+}
+
+fn delete(
+    world: &World,
+    id: VolumeId,
+    if_spec: Option<u64>,
+    with_snapshots: bool,
+) -> Result<Txn, Refusal> {
+    let view = world.volume(id).ok_or_else(|| not_found("volume", &id))?;
+    if view.record.spec.deleting {
+        return Ok(Txn::default());
+    }
+    get(world, id, if_spec)?;
+    let snapshots = world.index.snapshots_of.get(&id).into_iter().flatten();
+    let first = snapshots.filter_map(|snapshot| world.snapshots.get(snapshot)).next();
+    if let Some(snapshot) = first.filter(|_| !with_snapshots) {
+        let by = format!("snapshot {}; delete it first, or with the volume", snapshot.meta.name);
+        return Err(Refusal::InUse { by });
+    }
+    let txn = write(view, VolumeSpec { deleting: true, ..view.record.spec.clone() });
+    // The name is free at once: a new volume under it has another id, and so another NQN.
+    let key = Key::name("volume", &view.record.meta.name);
+    let held = world.names.get(&("volume".to_string(), view.record.meta.name.clone()));
+    if held.is_some_and(|held| *held == id.to_string()) {
+        let read_at = world.revision_of(&key);
+        return Ok(txn.delete(key, read_at));
+    }
+    Ok(txn)
+}
+
+fn resize(world: &World, id: VolumeId, if_spec: Option<u64>, size: Bytes) -> Result<Txn, Refusal> {
+    let view = get(world, id, if_spec)?;
+    let old = &view.record;
+    if size < old.spec.size {
+        let limit = format!("at least the present {}: volumes do not shrink", old.spec.size);
+        return Err(Invalid::new("spec.size", size, limit).into());
+    }
+    let spec = VolumeSpec { size, ..old.spec.clone() };
+    spec.validate()?;
+    let needed = size.saturating_sub(old.layout.size);
+    let tight = old.layout.replicas.iter().find(|replica| {
+        !spec.thin && !world.is_forgotten(replica) && world.room(replica.pool) < needed
+    });
+    if let Some(replica) = tight {
+        let why = format!(
+            "pool {} has room for {}, and {needed} more are needed",
+            replica.pool,
+            world.room(replica.pool)
+        );
+        return Err(Refusal::Impossible { why });
+    }
+    Ok(write(view, spec))
+}
+
+fn publish(world: &World, view: &VolumeView, publish: Publish) -> Result<Txn, Refusal> {
+    let old = &view.record.spec;
+    if let Some(known) = &old.publish {
+        if known.attempt == publish.attempt && known.hosts == publish.hosts {
+            return Ok(Txn::default());
+        }
+        let failed = matches!(&view.record.layout.publication,
+            model::Publication::Failed { attempt, .. } if *attempt == known.attempt);
+        if old.access == Access::Exclusive && known.hosts != publish.hosts && !failed {
+            let why = "it is published to another host: unpublish it there first".to_string();
+            return Err(Refusal::Conflict { why });
+        }
+    }
+    if old.share.is_some() || view.record.layout.share.is_some() {
+        let why = "it is shared: its server has it".to_string();
+        return Err(Refusal::Conflict { why });
+    }
+    if view.record.layout.publication.attempt() == Some(publish.attempt) {
+        let why = format!("attempt {} was used before: make a new one", publish.attempt);
+        return Err(Refusal::Conflict { why });
+    }
+    publish.validate(old.access, world.now)?;
+    if let Some(host) = publish.hosts.iter().find(|host| !world.hosts.contains_key(host)) {
+        return Err(not_found("host", host));
+    }
+    let mut spec = old.clone();
+    spec.severed.retain(|host| !publish.hosts.contains(host));
+    spec.publish = Some(publish);
+    Ok(write(view, spec))
+}
+
+fn unpublish(view: &VolumeView, host: HostId, force: bool) -> Txn {
+    let mut spec = view.record.spec.clone();
+    if let Some(publish) = &mut spec.publish {
+        publish.hosts.remove(&host);
+        if publish.hosts.is_empty() {
+            spec.publish = None;
+        }
+    }
+    if force && view.record.layout.hosts.contains_key(&host) {
+        spec.severed.insert(host);
+    }
+    write(view, spec)
+}
+
+fn share(world: &World, view: &VolumeView, consumers: &BTreeSet<HostId>) -> Result<Txn, Refusal> {
+    let mut spec = view.record.spec.clone();
+    if spec.publish.is_some() {
+        let why = "it is published to a host: unpublish it first".to_string();
+        return Err(Refusal::Conflict { why });
+    }
+    if let Some(host) = consumers.iter().find(|host| !world.hosts.contains_key(host)) {
+        return Err(not_found("host", host));
+    }
+    spec.share = (!consumers.is_empty())
+        .then(|| ShareSpec { consumers: consumers.clone(), extra: Extra::new() });
+    Ok(write(view, spec))
+}
+
+fn promote(
+    world: &World,
+    view: &VolumeView,
+    promotion: Promotion,
+    accepted: bool,
+) -> Result<Txn, Refusal> {
+    if !accepted {
+        let limit = "true: writes that only the lost copies had are gone for good";
+        return Err(Invalid::new("accept_data_loss", false, limit).into());
+    }
+    if view.record.layout.promotions.contains(&promotion.attempt) {
+        return Ok(Txn::default());
+    }
+    let Some(membership) = &view.membership else {
+        let why = "its membership record is missing: recover it first".to_string();
+        return Err(Refusal::Impossible { why });
+    };
+    let look = Look::new(world, &view.record, membership);
+    if let Some(copy) = look.copies.iter().find(|copy| copy.healthy && copy.loss().is_none()) {
+        let why = format!(
+            "replica {} holds all data and is not lost: nothing needs to be given up",
+            copy.replica.id
+        );
+        return Err(Refusal::Impossible { why });
+    }
+    if let Some(id) = promotion.replica
+        && look.copy(id).is_none()
+    {
+        return Err(not_found("replica", &id));
+    }
+    Ok(write(view, VolumeSpec { promote: Some(promotion), ..view.record.spec.clone() }))
+}

@@ -1,0 +1,68 @@
+//! From promised replicas to made ones.
+
+use alloc::vec::Vec;
+
+use model::{Replica, ReplicaStage, VolumeStage, Wait};
+
+use super::Look;
+use crate::{
+    Action, Why, mint,
+    placement::{self, Ask},
+    world::{Loss, Standing},
+};
+
+pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    let creating = |stage| stage == ReplicaStage::Creating;
+    let made: Vec<_> = look
+        .copies
+        .iter()
+        .filter(|copy| creating(copy.replica.stage) && copy.is_usable())
+        .map(|copy| copy.replica.id)
+        .collect();
+    if !made.is_empty() {
+        return Some((Action::ConfirmReplicas { replicas: made }, Why::Observed));
+    }
+    for copy in look.copies.iter().filter(|copy| creating(copy.replica.stage)) {
+        match copy.standing {
+            Standing::Lost(loss) if look.is_untouched() && copy.healthy => {
+                if let Some(step) = replace_blank(look, copy.replica, loss, waits) {
+                    return Some(step);
+                }
+            }
+            Standing::Unmade | Standing::Unknown => {
+                waits.push(Wait::ReplicaMade { replica: copy.replica.id, node: copy.replica.node })
+            }
+            Standing::Lost(_) | Standing::Usable(_) => {}
+        }
+    }
+    let all_made = look.copies.iter().all(|copy| !creating(copy.replica.stage));
+    (look.volume.layout.stage == VolumeStage::Creating && all_made)
+        .then_some((Action::FinishCreation, Why::Observed))
+}
+
+/// A copy that was never made is replaced by another blank one; no data is at stake.
+fn replace_blank(
+    look: &Look<'_>,
+    old: &Replica,
+    loss: Loss,
+    waits: &mut Vec<Wait>,
+) -> Option<(Action, Why)> {
+    if look.volume.spec.origin.is_some() {
+        // A copy of a snapshot starts only beside the snapshot. With another one made, this one is
+        // given up, and rebuilt from that one like any lost copy.
+        let other = look.copies.iter().any(|copy| copy.is_good() && copy.replica.id != old.id);
+        return other.then_some((Action::ReplaceBlank { old: old.id, new: None }, Why::Lost(loss)));
+    }
+    match placement::place(look.world, &Ask::new(look.world, look.volume), 1) {
+        Ok(places) => {
+            let (pool, node) = *places.first()?;
+            let id = mint::replica_id(look.world, look.volume, 0);
+            let new = Some(Replica::placed(id, pool, node));
+            Some((Action::ReplaceBlank { old: old.id, new }, Why::Lost(loss)))
+        }
+        Err(wait) => {
+            waits.push(wait);
+            None
+        }
+    }
+}

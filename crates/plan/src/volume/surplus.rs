@@ -1,0 +1,128 @@
+//! Copies that are no longer wanted: more than asked for, on a drained node, or lost for good.
+//!
+//! A copy recorded healthy is first taken out of the membership, by the target that owns the record,
+//! and dropped after that. The last good copy of the volume, or of a snapshot, never goes.
+
+use alloc::vec::Vec;
+
+use model::{SnapshotStage, Wait};
+
+use super::{Look, look::Copy};
+use crate::{Action, Why};
+
+pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    let kept: Vec<&Copy<'_>> = kept(look);
+    if let Some(step) = keep_after_all(look, &kept) {
+        return Some(step);
+    }
+    let enough = kept.len() >= look.wanted();
+    for copy in victims(look, &kept) {
+        let lost_for_good = copy.loss().is_some_and(|loss| !loss.may_return());
+        let others = look.good().any(|other| other.replica.id != copy.replica.id);
+        if !(enough || lost_for_good && others) {
+            continue;
+        }
+        if let Some(step) = remove(look, copy, &kept, waits) {
+            return Some(step);
+        }
+    }
+    None
+}
+
+/// The copies to stay: the good ones, as many as wanted, those in the roomiest pools first.
+fn kept<'a, 'b>(look: &'b Look<'a>) -> Vec<&'b Copy<'a>> {
+    let mut good: Vec<&Copy<'_>> =
+        look.good().filter(|copy| !copy.is_retiring() && !copy.draining).collect();
+    if good.len() > look.wanted() {
+        let target = look.target().map(|target| target.node);
+        good.sort_by_key(|copy| {
+            let local = Some(copy.replica.node) != target;
+            let room = core::cmp::Reverse(look.world.room(copy.replica.pool));
+            (local, room, copy.replica.id)
+        });
+        good.truncate(look.wanted());
+    }
+    good
+}
+
+/// A fault since the decision to retire may have made the copy needed again.
+fn keep_after_all(look: &Look<'_>, kept: &[&Copy<'_>]) -> Option<(Action, Why)> {
+    if kept.len() >= look.wanted() {
+        return None;
+    }
+    let retired = look.copies.iter().find(|copy| {
+        copy.is_retiring() && copy.healthy && !copy.draining && copy.loss().is_none()
+    })?;
+    let why = Why::Degraded { healthy: kept.len(), wanted: look.wanted() };
+    Some((Action::KeepReplica { replica: retired.replica.id }, why))
+}
+
+/// Everything else that is not on its way in, the least useful first.
+fn victims<'a, 'b>(look: &'b Look<'a>, kept: &[&Copy<'_>]) -> Vec<&'b Copy<'a>> {
+    let staying = |copy: &Copy<'_>| kept.iter().any(|other| other.replica.id == copy.replica.id);
+    let mut victims: Vec<&Copy<'_>> = look
+        .copies
+        .iter()
+        .filter(|copy| !staying(copy))
+        .filter(|copy| copy.is_usable() || copy.loss().is_some())
+        .collect();
+    victims.sort_by_key(|copy| (copy.healthy, copy.is_usable(), copy.replica.id));
+    victims
+}
+
+fn remove(
+    look: &Look<'_>,
+    copy: &Copy<'_>,
+    kept: &[&Copy<'_>],
+    waits: &mut Vec<Wait>,
+) -> Option<(Action, Why)> {
+    let replica = copy.replica.id;
+    let why = match copy.loss() {
+        Some(loss) if !loss.may_return() => Why::Lost(loss),
+        _ if copy.draining => Why::Draining { node: copy.replica.node },
+        _ => Why::Surplus { wanted: look.wanted() },
+    };
+    if holds_last_snapshot(look, copy) {
+        waits.push(Wait::OthersHealthy { replica });
+        return None;
+    }
+    let recorded = look.membership.is_recorded_healthy(replica);
+    let editable = look.is_unowned() && look.membership.clean;
+    if recorded && !editable {
+        if !copy.is_retiring() {
+            return Some((Action::RetireReplica { replica }, why));
+        }
+        waits.push(Wait::OthersHealthy { replica });
+        return None;
+    }
+    if !others_settled(look, copy, kept) {
+        waits.push(Wait::OthersHealthy { replica });
+        return None;
+    }
+    Some((Action::DropReplica { replica }, why))
+}
+
+/// The copies that stay are healthy at the current roster, as their own engines say.
+fn others_settled(look: &Look<'_>, victim: &Copy<'_>, kept: &[&Copy<'_>]) -> bool {
+    let owned = look.membership.owner.is_some();
+    let settled = |copy: &&&Copy<'_>| {
+        copy.seen().is_some_and(|seen| !owned || seen.roster == look.membership.roster)
+    };
+    let others = kept.iter().filter(|copy| copy.replica.id != victim.replica.id);
+    let count = others.clone().filter(settled).count();
+    count >= 1 && count == others.count()
+}
+
+fn holds_last_snapshot(look: &Look<'_>, victim: &Copy<'_>) -> bool {
+    let snapshots = look.world.index.snapshots_of.get(&look.volume.meta.id);
+    snapshots.into_iter().flatten().filter_map(|id| look.world.snapshots.get(id)).any(|snapshot| {
+        let copies = &snapshot.layout.copies;
+        let elsewhere = look
+            .good()
+            .any(|copy| copy.replica.id != victim.replica.id && copies.contains(&copy.replica.id));
+        let ready = snapshot.layout.stage == SnapshotStage::Ready && !snapshot.spec.deleting;
+        // A copy that is gone for good takes nothing with it.
+        let gone = victim.loss().is_some_and(|loss| !loss.may_return());
+        ready && !gone && copies.contains(&victim.replica.id) && !elsewhere
+    })
+}

@@ -1,0 +1,290 @@
+//! Starting and stopping the target.
+//!
+//! A target is issued with a new epoch, the copies are told to admit it and nothing older, and only
+//! when every copy recorded healthy does (or is out of everyone's reach) may it start.
+
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
+
+use model::{
+    Epoch, HostStage, InstanceId, Liveness, NodeId, Observed, PathHealth, SwitchoverCause, Target,
+    TargetHealth, TargetStage, Wait,
+    limits::{PATH_FAILED_GRACE, TARGET_START_MAX},
+};
+
+use super::{Look, publish};
+use crate::{Action, Need, Why, world::Standing};
+
+pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    let need = is_needed(look);
+    match (look.target(), need) {
+        (None, Some(need)) if look.volume.layout.switchover.is_none() => issue(look, need, waits),
+        // A switchover without a target waits for a place; if nothing needs it any more, it ends.
+        (None, None) if look.volume.layout.switchover.is_some() => Some(abandon(look)),
+        (None, _) => None,
+        (Some(target), None) => stop(look, target, waits),
+        (Some(target), Some(_)) if target.stage == TargetStage::Stopping => {
+            stop(look, target, waits)
+        }
+        (Some(target), Some(_)) => advance(look, target, waits),
+    }
+}
+
+/// What the target is needed for, if for anything.
+pub(crate) fn is_needed(look: &Look<'_>) -> Option<Need> {
+    let layout = &look.volume.layout;
+    if !layout.hosts.is_empty() || !publish::wanted(look.volume).is_empty() {
+        return Some(Need::Hosts);
+    }
+    let repaired = |copy: &super::look::Copy<'_>| copy.replica.rebuilding || copy.is_retiring();
+    if look.copies.iter().any(repaired) {
+        return Some(Need::Repair);
+    }
+    look.world.snapshots_wanted(look.volume.meta.id).next().map(|_| Need::Snapshot)
+}
+
+/// Whether a lost target is worth a successor: not for hosts that are only leaving.
+pub(super) fn wants_successor(look: &Look<'_>) -> bool {
+    match is_needed(look) {
+        None => false,
+        Some(Need::Repair | Need::Snapshot) => true,
+        Some(Need::Hosts) => {
+            let staying = |stage: &HostStage| *stage == HostStage::Admitted;
+            look.volume.layout.hosts.values().any(staying)
+                || !publish::wanted(look.volume).is_empty()
+        }
+    }
+}
+
+/// Why the target must be given up, if it must.
+pub(super) fn loss(look: &Look<'_>, target: &Target) -> Option<SwitchoverCause> {
+    let Some(node) = look.world.node(target.node).filter(|n| !n.record.spec.forgotten) else {
+        return Some(SwitchoverCause::NodeDead);
+    };
+    if node.record.layout.instance != Some(target.instance) {
+        return Some(SwitchoverCause::ProcessGone);
+    }
+    match node.liveness {
+        Liveness::Dead => return Some(SwitchoverCause::NodeDead),
+        Liveness::Unknown => return None,
+        Liveness::Alive => {}
+    }
+    if matches!(target.stage, TargetStage::Starting | TargetStage::Serving) {
+        match look.world.target_seen(look.volume, target) {
+            Observed::Absent => return Some(SwitchoverCause::NotServing),
+            Observed::Present(seen) => match seen.health {
+                TargetHealth::Fenced | TargetHealth::Failed { .. } => {
+                    return Some(SwitchoverCause::NotServing);
+                }
+                TargetHealth::Starting | TargetHealth::Serving => {}
+            },
+            Observed::Unknown => {}
+        }
+    }
+    let late = look.world.now.since(target.since) >= TARGET_START_MAX;
+    (target.stage == TargetStage::Starting && late).then_some(SwitchoverCause::NotServing)
+}
+
+/// The target's own words about its failure.
+pub(super) fn failure(look: &Look<'_>, target: &Target) -> Option<String> {
+    match &look.world.target_seen(look.volume, target).present()?.health {
+        TargetHealth::Failed { reason } => Some(format!("the target failed: {reason}")),
+        _ => None,
+    }
+}
+
+/// Why a target that serves should still move.
+pub(super) fn unease(
+    look: &Look<'_>,
+    target: &Target,
+    waits: &mut Vec<Wait>,
+) -> Option<SwitchoverCause> {
+    let elsewhere = |node: NodeId| node != target.node && may_serve(look, node);
+    let better = || look.good().any(|copy| !copy.draining && elsewhere(copy.replica.node));
+    let node = look.world.node(target.node)?;
+    if node.record.spec.draining && (better() || choose(look, &avoiding(target)).is_ok()) {
+        return Some(SwitchoverCause::Drain);
+    }
+    if target.stage != TargetStage::Serving {
+        return None;
+    }
+    for (host, stage) in &look.volume.layout.hosts {
+        if *stage != HostStage::Admitted {
+            continue;
+        }
+        let Some(paths) = publish::host_paths(look, *host) else { continue };
+        let mut failed_since = None;
+        let mut live = false;
+        for path in paths.filter(|path| path.epoch == target.epoch) {
+            match path.health {
+                PathHealth::Live => live = true,
+                PathHealth::Failed { since, .. } => failed_since = Some(since),
+                PathHealth::Connecting => {}
+            }
+        }
+        let Some(since) = failed_since.filter(|_| !live) else { continue };
+        let until = since + PATH_FAILED_GRACE;
+        if look.world.now < until {
+            waits.push(Wait::PathRetried { host: *host, until });
+        } else if better() {
+            return Some(SwitchoverCause::PathFailed);
+        }
+    }
+    None
+}
+
+fn avoiding(target: &Target) -> BTreeSet<NodeId> {
+    BTreeSet::from([target.node])
+}
+
+fn issue(look: &Look<'_>, need: Need, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    if !wants_successor(look) {
+        return None;
+    }
+    match choose(look, &BTreeSet::new()) {
+        Ok((node, instance)) => {
+            let epoch = next_epoch(look);
+            Some((Action::IssueTarget { node, instance, epoch }, Why::NeededFor(need)))
+        }
+        Err(wait) => {
+            waits.push(wait);
+            None
+        }
+    }
+}
+
+/// Above every epoch that was issued or seen: a store set back in time must not issue one twice.
+pub(super) fn next_epoch(look: &Look<'_>) -> Epoch {
+    let seen = look.copies.iter().filter_map(|copy| copy.seen()).map(|seen| seen.epoch).max();
+    look.volume.layout.epoch.max(look.membership.epoch).max(seen.unwrap_or(Epoch::ZERO)).next()
+}
+
+/// The node for a new target: one with a good copy, not on its way out, with few targets. Being able
+/// to serve at all comes before cordons.
+pub(super) fn choose(
+    look: &Look<'_>,
+    avoid: &BTreeSet<NodeId>,
+) -> Result<(NodeId, InstanceId), Wait> {
+    sources(look)?;
+    let world = look.world;
+    let rank = |node: NodeId| {
+        let spec = world.node(node).map(|view| &view.record.spec);
+        let (cordoned, draining) = spec.map_or((true, true), |spec| (spec.cordoned, spec.draining));
+        let targets = world.index.targets_on.get(&node).copied().unwrap_or(0);
+        (avoid.contains(&node), draining, cordoned, targets, node)
+    };
+    let near = look.good().map(|copy| copy.replica.node).filter(|node| may_serve(look, *node));
+    let near = near.min_by_key(|node| rank(*node));
+    let settled = near.filter(|node| !(rank(*node).0 || rank(*node).1 || rank(*node).2));
+    let chosen = settled.or_else(|| {
+        let all = world.nodes.keys().copied().filter(|node| may_serve(look, *node));
+        let far = all.min_by_key(|node| rank(*node));
+        // Away from its copies only if that spares a drained, cordoned or tried node.
+        match (near, far) {
+            (Some(near), Some(far)) if rank(far) < rank(near) => Some(far),
+            (near, far) => near.or(far),
+        }
+    });
+    let node = chosen.ok_or(Wait::NowhereToServe)?;
+    let instance = world.node(node).and_then(|view| view.record.layout.instance);
+    Ok((node, instance.ok_or(Wait::NodeHeard { node })?))
+}
+
+fn may_serve(look: &Look<'_>, node: NodeId) -> bool {
+    look.world.node(node).is_some_and(|view| {
+        view.liveness == Liveness::Alive && view.inventory.is_some() && !view.record.spec.forgotten
+    })
+}
+
+/// At least one copy with all data can be reached, and of none it is unknown whether it can.
+fn sources(look: &Look<'_>) -> Result<(), Wait> {
+    for copy in look.copies.iter().filter(|copy| copy.healthy) {
+        if matches!(copy.standing, Standing::Unknown | Standing::Unmade) {
+            return Err(Wait::NodeHeard { node: copy.replica.node });
+        }
+    }
+    if look.good().next().is_some() {
+        return Ok(());
+    }
+    let missing = look.copies.iter().filter(|copy| copy.healthy);
+    Err(Wait::NoHealthyCopy { missing: missing.map(|copy| copy.replica.pool).collect() })
+}
+
+fn advance(look: &Look<'_>, target: &Target, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    if loss(look, target).is_some() {
+        // With a successor wanted this is a switchover, which is another rule's.
+        return (!wants_successor(look)).then(|| abandon(look));
+    }
+    match target.stage {
+        TargetStage::Fencing => match unfenced(look, target) {
+            None => Some((Action::StartTarget, Why::Observed)),
+            Some(wait) => {
+                waits.push(wait);
+                None
+            }
+        },
+        TargetStage::Starting => {
+            let serving = look
+                .world
+                .target_seen(look.volume, target)
+                .is_present_and(|seen| seen.health == TargetHealth::Serving);
+            if serving {
+                return Some((Action::ConfirmTarget, Why::Observed));
+            }
+            waits.push(Wait::TargetStarts {
+                node: target.node,
+                epoch: target.epoch,
+                until: target.since + TARGET_START_MAX,
+            });
+            None
+        }
+        TargetStage::Serving | TargetStage::Stopping => None,
+    }
+}
+
+/// A copy recorded healthy that may still obey an older target.
+fn unfenced(look: &Look<'_>, target: &Target) -> Option<Wait> {
+    for copy in &look.copies {
+        if !look.membership.is_recorded_healthy(copy.replica.id) {
+            continue;
+        }
+        let fenced = match copy.standing {
+            Standing::Usable(seen) => look.world.admits(seen, target.epoch),
+            Standing::Lost(_) => true,
+            Standing::Unknown | Standing::Unmade => false,
+        };
+        if !fenced {
+            let (replica, node) = (copy.replica.id, copy.replica.node);
+            return Some(Wait::Fence { replica, node, epoch: target.epoch });
+        }
+    }
+    sources(look).err()
+}
+
+fn stop(look: &Look<'_>, target: &Target, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    match target.stage {
+        // It was in no config: nobody can have started it.
+        TargetStage::Fencing => return Some((Action::RemoveTarget, Why::Unneeded)),
+        TargetStage::Starting | TargetStage::Serving => {
+            if loss(look, target).is_some() {
+                return Some(abandon(look));
+            }
+            return Some((Action::StopTarget, Why::Unneeded));
+        }
+        TargetStage::Stopping => {}
+    }
+    if loss(look, target).is_some() {
+        return Some(abandon(look));
+    }
+    match look.world.target_seen(look.volume, target) {
+        Observed::Absent => Some((Action::RemoveTarget, Why::Observed)),
+        Observed::Present(seen) if seen.health == TargetHealth::Fenced => Some(abandon(look)),
+        Observed::Present(_) | Observed::Unknown => {
+            waits.push(Wait::TargetStops { node: target.node, epoch: target.epoch });
+            None
+        }
+    }
+}
+
+fn abandon(look: &Look<'_>) -> (Action, Why) {
+    (Action::AbandonTarget { epoch: next_epoch(look) }, Why::Unneeded)
+}

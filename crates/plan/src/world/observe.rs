@@ -1,0 +1,296 @@
+//! Taking in what engines and hosts report.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use model::{
+    Buried, Difference, HostId, HostInventory, Inventory, Liveness, NodeId, PoolId, PoolSeen,
+    ReplicaId, ReplicaSeen, Subject, TargetSeen, VolumeId,
+};
+
+use super::{Orphan, Touched, Verdict, World};
+
+/// A difference that does not fit the inventory that is known: a whole one is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap;
+
+impl World {
+    /// Takes a whole inventory. One of another process than the registered one, or an older one than
+    /// is known, changes nothing.
+    pub fn observe(&mut self, mut inventory: Inventory) -> Touched {
+        let mut touched = Touched::new();
+        let id = inventory.node;
+        let Some(view) = self.nodes.get_mut(&id) else { return touched };
+        if view.record.layout.instance != Some(inventory.instance) {
+            return touched;
+        }
+        let known = view.inventory.take();
+        if let Some(known) = &known
+            && known.sequence >= inventory.sequence
+        {
+            view.inventory = Some(known.clone());
+            return touched;
+        }
+        touched.insert(Subject::Node(id));
+        let caught_up = known.as_ref().is_none_or(|old| old.generation != inventory.generation);
+        let empty = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (pools, replicas, targets) =
+            known.map_or(empty, |known| (known.pools, known.replicas, known.targets));
+        self.strip_carried(&mut inventory);
+        let pools = changed(&pools, &inventory.pools);
+        let replicas = changed(&replicas, &inventory.replicas);
+        let targets = changed(&targets, &inventory.targets);
+        if let Some(view) = self.nodes.get_mut(&id) {
+            view.inventory = Some(inventory);
+        }
+        if caught_up {
+            // Absence may count from now on, for whatever was decided up to this generation.
+            touched.extend(self.index.volumes_on(id));
+            let pools = self.index.pools_of.get(&id).into_iter().flatten();
+            touched.extend(pools.map(|pool| Subject::Pool(*pool)));
+        }
+        self.note_pools(id, &pools, &mut touched);
+        self.note_replicas(id, &replicas, &mut touched);
+        self.note_targets(id, &targets, &mut touched);
+        touched
+    }
+
+    /// Takes what changed since the inventory that is known.
+    pub fn observe_difference(&mut self, difference: Difference) -> Result<Touched, Gap> {
+        let id = difference.node;
+        let Some(view) = self.nodes.get_mut(&id) else { return Err(Gap) };
+        let registered = view.record.layout.instance == Some(difference.instance);
+        let Some(known) = view.inventory.as_mut().filter(|_| registered) else { return Err(Gap) };
+        if known.sequence >= difference.sequence {
+            return Ok(Touched::new());
+        }
+        if known.sequence != difference.base {
+            return Err(Gap);
+        }
+        let mut touched = Touched::from([Subject::Node(id)]);
+        let caught_up = known.generation != difference.generation;
+        known.generation = difference.generation;
+        known.sequence = difference.sequence;
+        let pools = merge(&mut known.pools, difference.pools);
+        let replicas = merge(&mut known.replicas, difference.replicas);
+        let targets = merge(&mut known.targets, difference.targets);
+        if caught_up {
+            touched.extend(self.index.volumes_on(id));
+        }
+        self.note_pools(id, &pools, &mut touched);
+        self.note_replicas(id, &replicas, &mut touched);
+        self.note_targets(id, &targets, &mut touched);
+        Ok(touched)
+    }
+
+    pub fn observe_host(&mut self, inventory: HostInventory) -> Touched {
+        let mut touched = Touched::new();
+        let id = inventory.host;
+        let Some(view) = self.hosts.get_mut(&id) else { return touched };
+        let stale = view.inventory.as_ref().is_some_and(|k| k.sequence >= inventory.sequence);
+        if view.record.layout.instance != Some(inventory.instance) || stale {
+            return touched;
+        }
+        let known = view.inventory.replace(inventory.clone());
+        touched.insert(Subject::Host(id));
+        match known {
+            Some(known) if known.generation == inventory.generation => {
+                let paths = changed(&known.paths, &inventory.paths);
+                let shares = changed(&known.shares, &inventory.shares);
+                touched.extend(paths.into_iter().chain(shares).map(Subject::Volume));
+            }
+            _ => touched.extend(self.index.volumes_of_host(id)),
+        }
+        touched
+    }
+
+    /// Sets what is believed of a node's life.
+    pub fn judge_node(&mut self, id: NodeId, liveness: Liveness) -> Touched {
+        let mut touched = Touched::new();
+        let Some(view) = self.nodes.get_mut(&id) else { return touched };
+        if view.liveness == liveness {
+            return touched;
+        }
+        view.liveness = liveness;
+        touched.insert(Subject::Node(id));
+        touched.extend(self.index.volumes_on(id));
+        let pools = self.index.pools_of.get(&id).into_iter().flatten();
+        touched.extend(pools.map(|pool| Subject::Pool(*pool)));
+        self.reorder_pools_of(id);
+        touched
+    }
+
+    pub fn judge_host(&mut self, id: HostId, liveness: Liveness) -> Touched {
+        let mut touched = Touched::new();
+        let Some(view) = self.hosts.get_mut(&id) else { return touched };
+        if view.liveness != liveness {
+            view.liveness = liveness;
+            touched.insert(Subject::Host(id));
+            touched.extend(self.index.volumes_of_host(id));
+        }
+        touched
+    }
+
+    /// What another process of the node reported says nothing about this one.
+    pub(super) fn forget_pools_seen(&mut self, node: NodeId) {
+        for pool in self.index.pools_of.get(&node).cloned().unwrap_or_default() {
+            if let Some(view) = self.pools.get_mut(&pool) {
+                view.seen = None;
+            }
+            self.reorder_pool(pool);
+        }
+    }
+
+    fn note_pools(&mut self, node: NodeId, pools: &[PoolId], touched: &mut Touched) {
+        for id in pools {
+            let inventory = self.nodes.get(&node).and_then(|view| view.inventory.as_ref());
+            let seen = inventory.and_then(|inventory| inventory.pools.get(id)).cloned();
+            self.review_mark(*id, seen.as_ref(), touched);
+            let Some(view) = self.pools.get_mut(id).filter(|v| v.record.spec.node == node) else {
+                continue;
+            };
+            let health = |seen: &Option<PoolSeen>| seen.as_ref().map(|seen| seen.health.clone());
+            let same_health = health(&view.seen) == health(&seen);
+            view.seen = seen;
+            touched.insert(Subject::Pool(*id));
+            if !same_health {
+                // Every copy in it stands differently now. More space alone concerns only those who
+                // wait for room, and they are found by their wait.
+                touched.extend(self.index.volumes_on(node));
+            }
+            self.reorder_pool(*id);
+        }
+    }
+
+    fn note_replicas(&mut self, node: NodeId, replicas: &[ReplicaId], touched: &mut Touched) {
+        for id in replicas {
+            if let Some(volume) = self.index.replica_home.get(id) {
+                touched.insert(Subject::Volume(*volume));
+                let snapshots = self.index.snapshots_of.get(volume).into_iter().flatten();
+                touched.extend(snapshots.map(|snapshot| Subject::Snapshot(*snapshot)));
+            }
+            self.review_orphan(node, *id);
+        }
+    }
+
+    fn note_targets(&mut self, node: NodeId, volumes: &[VolumeId], touched: &mut Touched) {
+        for id in volumes {
+            touched.insert(Subject::Volume(*id));
+            let snapshots = self.index.snapshots_of.get(id).into_iter().flatten();
+            touched.extend(snapshots.map(|snapshot| Subject::Snapshot(*snapshot)));
+        }
+        let Some(view) = self.nodes.get(&node) else { return };
+        let Some(inventory) = &view.inventory else { return };
+        let sequence = inventory.sequence;
+        let stray = |(volume, seen): (&VolumeId, &TargetSeen)| {
+            let buried = Buried::Target { volume: *volume, epoch: seen.epoch };
+            let wanted = self.volumes.get(volume).is_some_and(|view| {
+                let layout = &view.record.layout;
+                let named = model::TargetRef { node, epoch: seen.epoch };
+                layout.target.as_ref().is_some_and(|target| target.reference() == named)
+                    || layout.old_targets.contains(&named)
+            });
+            (!wanted && !view.tombstones.contains_key(&buried)).then_some(buried)
+        };
+        let strays: Vec<Buried> = inventory.targets.iter().filter_map(stray).collect();
+        let now = self.now;
+        let Some(view) = self.nodes.get_mut(&node) else { return };
+        view.orphans.retain(|buried, _| {
+            !matches!(buried, Buried::Target { .. }) || strays.contains(buried)
+        });
+        for buried in strays {
+            view.orphans.entry(buried).or_insert(Orphan { since: now, first_sequence: sequence });
+        }
+    }
+
+    /// Whether a reported replica is in no record and no tombstone.
+    pub(super) fn review_orphan(&mut self, node: NodeId, replica: ReplicaId) {
+        let homeless = !self.index.replica_home.contains_key(&replica);
+        let now = self.now;
+        let Some(view) = self.nodes.get_mut(&node) else { return };
+        let Some(inventory) = &view.inventory else { return };
+        let seen: Option<&ReplicaSeen> = inventory.replicas.get(&replica);
+        if let Some(seen) = seen {
+            let buried = Buried::Replica { replica, pool: seen.pool };
+            if homeless && !view.tombstones.contains_key(&buried) {
+                let first = Orphan { since: now, first_sequence: inventory.sequence };
+                view.orphans.entry(buried).or_insert(first);
+            } else {
+                view.orphans.remove(&buried);
+            }
+        } else {
+            view.orphans.retain(
+                |buried, _| !matches!(buried, Buried::Replica { replica: own, .. } if *own == replica),
+            );
+        }
+    }
+
+    /// Judges every pool's mark again, after the store's history changed.
+    pub(super) fn review_marks(&mut self, touched: &mut Touched) {
+        let seen: Vec<(PoolId, PoolSeen)> = self
+            .nodes
+            .values()
+            .filter_map(|view| view.inventory.as_ref())
+            .flat_map(|inventory| inventory.pools.iter().map(|(id, seen)| (*id, seen.clone())))
+            .collect();
+        for (id, seen) in seen {
+            self.review_mark(id, Some(&seen), touched);
+        }
+    }
+
+    fn review_mark(&mut self, pool: PoolId, seen: Option<&PoolSeen>, touched: &mut Touched) {
+        let Some(cluster) = &self.cluster else { return };
+        // A pool that is not heard for now keeps the dispute it raised.
+        let Some(mark) = seen.and_then(|seen| seen.mark.as_ref()) else { return };
+        let was = self.read_only().is_some();
+        match self.history.judge(mark, cluster, self.revision) {
+            Verdict::Foreign { why } => {
+                self.disputes.insert(pool, alloc::format!("pool {pool}: {why}"));
+            }
+            Verdict::Proven | Verdict::Unproven { .. } => {
+                self.disputes.remove(&pool);
+            }
+        }
+        if was != self.read_only().is_some() {
+            let all: Vec<Subject> = self.subjects().collect();
+            touched.extend(all);
+        }
+    }
+
+    /// Carried records matter only where they know more than the store: the rest would double the
+    /// memory.
+    fn strip_carried(&self, inventory: &mut Inventory) {
+        for (id, seen) in &mut inventory.replicas {
+            let home = self.index.replica_home.get(id).and_then(|home| self.volumes.get(home));
+            let newer = |home: &super::VolumeView| match &seen.carried {
+                Some((revision, _)) => *revision > home.record.meta.revision,
+                None => false,
+            };
+            if home.is_some_and(|home| !newer(home)) {
+                seen.carried = None;
+            }
+        }
+        for (id, seen) in &mut inventory.pools {
+            if self.pools.contains_key(id) {
+                seen.carried = None;
+            }
+        }
+    }
+}
+
+/// Keys whose values differ between two maps.
+fn changed<K: Ord + Copy, V: PartialEq>(old: &BTreeMap<K, V>, new: &BTreeMap<K, V>) -> Vec<K> {
+    let gone = old.keys().filter(|key| !new.contains_key(key));
+    let other = new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key);
+    gone.chain(other).copied().collect()
+}
+
+fn merge<K: Ord + Copy, V>(known: &mut BTreeMap<K, V>, news: BTreeMap<K, Option<V>>) -> Vec<K> {
+    let keys = news.keys().copied().collect();
+    for (key, value) in news {
+        match value {
+            Some(value) => known.insert(key, value),
+            None => known.remove(&key),
+        };
+    }
+    keys
+}

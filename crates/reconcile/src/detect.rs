@@ -1,0 +1,214 @@
+//! Who is alive.
+//!
+//! A closed stream is death at once. Silence is death after a while, unless someone else hears the
+//! node. A controller that was late itself restarts all its windows: it kills nobody.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use model::{
+    Difference, HostId, HostInventory, InstanceId, Inventory, Liveness, Millis, NodeId, Time,
+    limits::DEAD_AFTER,
+};
+use plan::Planner;
+
+use crate::Reconciler;
+
+/// A controller that did not run for this long cannot tell silence from its own absence.
+const LATE_AFTER: Millis = Millis(DEAD_AFTER.0 / 2);
+
+#[derive(Debug, Default)]
+pub(crate) struct Detector {
+    /// Since when this controller listens without a break.
+    since: Time,
+    last_turn: Option<Time>,
+    nodes: BTreeMap<NodeId, Heard>,
+    hosts: BTreeMap<HostId, Heard>,
+    next_check: Time,
+    /// Someone who was not alive was heard, or someone's stream closed.
+    news: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    at: Time,
+    closed: bool,
+}
+
+impl Detector {
+    pub(crate) fn begin_turn(&mut self, now: Time) {
+        let last = self.last_turn.replace(now);
+        if last.is_none_or(|last| now.since(last) > LATE_AFTER) {
+            self.since = now;
+            self.next_check = now;
+        }
+    }
+
+    pub(crate) fn heard_through(&mut self, node: NodeId, now: Time) {
+        if let Some(heard) = self.nodes.get_mut(&node).filter(|heard| !heard.closed) {
+            heard.at = now;
+        }
+    }
+
+    fn verdict(&self, heard: Option<&Heard>, known: Liveness, now: Time) -> Liveness {
+        let fresh = |at: Time| now.since(at) < DEAD_AFTER;
+        match heard {
+            Some(heard) if heard.closed => Liveness::Dead,
+            Some(heard) if fresh(heard.at) => Liveness::Alive,
+            // The dead stay dead until they are heard, whatever this controller was doing.
+            _ if known == Liveness::Dead => Liveness::Dead,
+            _ if fresh(self.since) => known,
+            _ => Liveness::Dead,
+        }
+    }
+
+    /// When a silence that has lasted until `now` may next turn into death.
+    fn next_expiry(&self, now: Time) -> Time {
+        let all = self.nodes.values().chain(self.hosts.values());
+        let open = all.filter(|heard| !heard.closed);
+        let ends = open.map(|heard| heard.at.max(self.since) + DEAD_AFTER);
+        let ends = ends.chain([self.since + DEAD_AFTER]).filter(|end| *end > now);
+        ends.min().unwrap_or(now + DEAD_AFTER)
+    }
+}
+
+impl<P: Planner> Reconciler<P> {
+    /// Judges everyone whose silence may have lasted long enough, or who was heard again.
+    pub(crate) fn judge(&mut self) {
+        let now = self.now;
+        if now < self.detector.next_check && !self.detector.news {
+            return;
+        }
+        self.detector.news = false;
+        self.detector.next_check = self.detector.next_expiry(now);
+        let detector = &self.detector;
+        let nodes: Vec<(NodeId, Liveness)> = self
+            .world
+            .nodes
+            .iter()
+            .map(|(id, view)| (*id, view.liveness, detector.nodes.get(id)))
+            .map(|(id, known, heard)| (id, known, detector.verdict(heard, known, now)))
+            .filter(|(_, known, verdict)| known != verdict)
+            .map(|(id, _, verdict)| (id, verdict))
+            .collect();
+        let hosts: Vec<(HostId, Liveness)> = self
+            .world
+            .hosts
+            .iter()
+            .map(|(id, view)| (*id, view.liveness, detector.hosts.get(id)))
+            .map(|(id, known, heard)| (id, known, detector.verdict(heard, known, now)))
+            .filter(|(_, known, verdict)| known != verdict)
+            .map(|(id, _, verdict)| (id, verdict))
+            .collect();
+        for (node, verdict) in nodes {
+            let touched = self.world.judge_node(node, verdict);
+            self.touch(touched);
+            if verdict == Liveness::Alive {
+                self.delivery.node_returned(node);
+                self.note_rooms(node);
+            }
+        }
+        for (host, verdict) in hosts {
+            let touched = self.world.judge_host(host, verdict);
+            self.touch(touched);
+            if verdict == Liveness::Alive {
+                self.delivery.host_returned(host);
+            }
+        }
+    }
+
+    /// When `judge` has something to say at the earliest.
+    pub(crate) fn next_judgement(&self) -> Time {
+        self.detector.next_check
+    }
+
+    /// New records are judged at once: what was heard before they came counts.
+    pub(crate) fn judge_again(&mut self) {
+        self.detector.news = true;
+    }
+
+    pub(crate) fn inventory(&mut self, inventory: Inventory) {
+        if !self.node_heard(inventory.node, inventory.instance) {
+            return;
+        }
+        let node = inventory.node;
+        if self.registry.keep_if_early(&self.world, &inventory) {
+            return;
+        }
+        let touched = self.world.observe(inventory);
+        self.note_rooms(node);
+        self.touch(touched);
+    }
+
+    pub(crate) fn difference(&mut self, difference: Difference) {
+        if !self.node_heard(difference.node, difference.instance) {
+            return;
+        }
+        let pools: Vec<_> = difference.pools.keys().copied().collect();
+        // After a gap the engine's next whole inventory is awaited.
+        if let Ok(touched) = self.world.observe_difference(difference) {
+            for pool in pools {
+                self.wake_for_room(pool);
+            }
+            self.touch(touched);
+        }
+    }
+
+    fn note_rooms(&mut self, node: NodeId) {
+        let pools: Vec<_> =
+            self.world.index.pools_of.get(&node).into_iter().flatten().copied().collect();
+        for pool in pools {
+            self.wake_for_room(pool);
+        }
+    }
+
+    pub(crate) fn host_inventory(&mut self, inventory: HostInventory) {
+        if self.host_heard(inventory.host, inventory.instance) {
+            let touched = self.world.observe_host(inventory);
+            self.touch(touched);
+        }
+    }
+
+    pub(crate) fn heartbeat(&mut self, node: NodeId, instance: InstanceId) {
+        self.node_heard(node, instance);
+    }
+
+    pub(crate) fn host_heartbeat(&mut self, host: HostId, instance: InstanceId) {
+        self.host_heard(host, instance);
+    }
+
+    /// A word of a node's present process; a past one's says nothing.
+    pub(crate) fn node_heard(&mut self, node: NodeId, instance: InstanceId) -> bool {
+        if self.registry.is_past(instance) {
+            return false;
+        }
+        self.detector.news |= self.world.liveness(node) != Liveness::Alive;
+        self.detector.nodes.insert(node, Heard { at: self.now, closed: false });
+        true
+    }
+
+    pub(crate) fn host_heard(&mut self, host: HostId, instance: InstanceId) -> bool {
+        if self.registry.is_past(instance) {
+            return false;
+        }
+        let known = self.world.hosts.get(&host).map(|view| view.liveness);
+        self.detector.news |= known != Some(Liveness::Alive);
+        self.detector.hosts.insert(host, Heard { at: self.now, closed: false });
+        true
+    }
+
+    pub(crate) fn node_closed(&mut self, node: NodeId, instance: InstanceId) {
+        let known = self.world.node(node).and_then(|view| view.record.layout.instance);
+        if self.registry.current_node(node).or(known) == Some(instance) {
+            self.detector.nodes.insert(node, Heard { at: self.now, closed: true });
+            self.detector.news = true;
+        }
+    }
+
+    pub(crate) fn host_closed(&mut self, host: HostId, instance: InstanceId) {
+        let known = self.world.hosts.get(&host).and_then(|view| view.record.layout.instance);
+        if self.registry.current_host(host).or(known) == Some(instance) {
+            self.detector.hosts.insert(host, Heard { at: self.now, closed: true });
+            self.detector.news = true;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! From the store's bytes to the world.
+
+use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
+
+use model::{Key, NodeId, Record, Revision, Subject, Undecodable, VolumeId};
+use plan::Planner;
+
+use crate::{Change, Effect, Entry, Reconciler};
+
+impl<P: Planner> Reconciler<P> {
+    /// The whole store. Observations are kept: the machines have not changed because we read again.
+    pub(crate) fn loaded(&mut self, entries: Vec<Entry>, revision: Revision) {
+        self.resign();
+        let old = core::mem::take(&mut self.world);
+        self.world.now = self.now;
+        self.world.revision = revision;
+        self.delivery.clear();
+        self.waiting.clear();
+        self.queue.clear();
+        for entry in entries {
+            self.put(entry);
+        }
+        for view in old.nodes.into_values() {
+            if let Some(inventory) = view.inventory {
+                self.world.observe(inventory);
+            }
+        }
+        for view in old.hosts.into_values() {
+            if let Some(inventory) = view.inventory {
+                self.world.observe_host(inventory);
+            }
+        }
+        self.lead.set_loaded();
+        self.judge_again();
+        let nodes = self.world.nodes.keys().copied().collect();
+        self.replay_early(nodes);
+        let all: BTreeSet<Subject> = self.world.subjects().collect();
+        self.touch(all);
+    }
+
+    pub(crate) fn changed(&mut self, revision: Revision, changes: Vec<Change>) {
+        if !self.lead.is_loaded() || revision <= self.world.revision {
+            return;
+        }
+        self.world.revision = revision;
+        let mut registered: Vec<NodeId> = Vec::new();
+        for change in changes {
+            match change {
+                Change::Put(entry) => {
+                    if let Ok(Key::Node(id)) = entry.key.parse() {
+                        registered.push(id);
+                    }
+                    self.put(entry);
+                }
+                Change::Deleted { key } => self.delete(&key),
+            }
+        }
+        self.land();
+        self.replay_early(registered);
+    }
+
+    pub(crate) fn watch_lost(&mut self) {
+        self.resign();
+        self.lead.set_unloaded();
+        self.effects.push(Effect::Load);
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let Ok(key) = entry.key.parse::<Key>() else {
+            // A key of a newer version: not ours to read, and nothing of ours depends on it.
+            return;
+        };
+        match Record::decode(&key, &entry.value, entry.modified) {
+            Ok(record) => {
+                self.world.quarantined.remove(&entry.key);
+                self.note_key(&key, &record, entry.created);
+                self.mark_before(&key);
+                let touched = self.world.put(&key, record, entry.created);
+                self.mark_after(&key);
+                self.touch(touched);
+            }
+            Err(undecodable) => self.quarantine(&key, undecodable),
+        }
+    }
+
+    fn quarantine(&mut self, key: &Key, undecodable: Undecodable) {
+        let words = undecodable.to_string();
+        self.world.quarantined.insert(undecodable.key.clone(), undecodable);
+        self.effects.push(Effect::Note { words });
+        self.queue.push(key.subject().unwrap_or(Subject::Cluster));
+    }
+
+    fn delete(&mut self, text: &str) {
+        self.world.quarantined.remove(text);
+        let Ok(key) = text.parse::<Key>() else { return };
+        if key == Key::Leader {
+            self.leader_gone();
+        }
+        self.mark_before(&key);
+        let touched = self.world.remove(&key);
+        self.mark_after(&key);
+        if let Key::Node(id) = key {
+            self.delivery.forget_node(id);
+        }
+        self.touch(touched);
+    }
+
+    fn note_key(&mut self, key: &Key, record: &Record, created: Revision) {
+        match (key, record) {
+            (Key::Leader, _) => self.leader_seen(created),
+            (Key::Event(number), Record::Event(event)) => {
+                self.journal.seen(*number, event.severity);
+            }
+            (Key::Node(id), Record::Node(node)) => {
+                let known = self.world.node(*id).and_then(|view| view.record.layout.instance);
+                if let Some(known) = known.filter(|known| Some(*known) != node.layout.instance) {
+                    self.registry.retire(known);
+                    self.delivery.node_returned(*id);
+                }
+                if known.is_none() {
+                    self.judge_again();
+                }
+            }
+            (Key::Host(id), Record::Host(host)) => {
+                let known = self.world.hosts.get(id).and_then(|v| v.record.layout.instance);
+                if let Some(known) = known.filter(|known| Some(*known) != host.layout.instance) {
+                    self.registry.retire(known);
+                    self.delivery.host_returned(*id);
+                }
+                if known.is_none() {
+                    self.judge_again();
+                }
+            }
+            (Key::Cluster, _) => self.delivery.all_whole(),
+            _ => {}
+        }
+    }
+
+    /// Marks the configs that a record is part of, as it is now; called before and after a change, so
+    /// that who loses a part hears of it too.
+    fn mark_before(&mut self, key: &Key) {
+        match key {
+            Key::Volume(id) => self.mark_volume(*id),
+            Key::Snapshot(id) => {
+                if let Some(snapshot) = self.world.snapshots.get(id) {
+                    self.mark_volume(snapshot.spec.volume);
+                }
+            }
+            Key::Pool(id) => {
+                if let Some(view) = self.world.pools.get(id) {
+                    self.delivery.mark_node(view.record.spec.node, key.clone());
+                }
+            }
+            Key::Tombstone(node, _) => self.delivery.mark_node(*node, key.clone()),
+            _ => {}
+        }
+    }
+
+    fn mark_after(&mut self, key: &Key) {
+        self.mark_before(key);
+    }
+
+    fn mark_volume(&mut self, id: VolumeId) {
+        let Some(view) = self.world.volume(id) else { return };
+        for node in plan::nodes_of(&view.record) {
+            self.delivery.mark_node(node, Key::Volume(id));
+        }
+        for host in plan::hosts_of(&view.record) {
+            self.delivery.mark_host(host, Key::Volume(id));
+        }
+    }
+}
