@@ -1,4 +1,4 @@
-//! The store port: an ordered map from keys to bytes with revisions, transactions, watches and leases.
+//! The store port: an ordered map from keys to bytes with revisions, transactions, watches, leases.
 //!
 //! The semantics are etcd's, cut down to what Holdfast needs. It knows no resource: keys and values
 //! are bytes here, and `model` gives them their meaning.
@@ -57,7 +57,8 @@ pub enum Write {
     },
 }
 
-/// All compares hold and all writes happen at one revision, or nothing happens.
+/// All compares hold and all writes happen at one revision, or nothing happens. A key is written at
+/// most once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
     pub compares: Vec<Compare>,
@@ -66,15 +67,10 @@ pub struct Txn {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxnOutcome {
-    Committed {
-        revision: Revision,
-    },
+    /// At the revision of its writes; where nothing changed, at the store's present one.
+    Committed { revision: Revision },
     /// The first compare (in order) that did not hold, and what is there instead.
-    Refused {
-        key: Key,
-        found: Option<Entry>,
-        revision: Revision,
-    },
+    Refused { key: Key, found: Option<Entry>, revision: Revision },
 }
 
 /// One page of a prefix listing. All pages of one listing are taken at one revision.
@@ -116,8 +112,9 @@ pub struct WatchEvent {
 
 /// A running watch. Dropping it ends it.
 pub trait Watch: Send {
-    /// The next event, once there is one. After an error the watch is over: `StoreError::Compacted`
-    /// means list again; anything else means watch again from the last revision seen + 1.
+    /// The next event, once there is one. Dropping the future loses no event. After an error the
+    /// watch is over: `StoreError::Compacted` means list again; anything else means watch again from
+    /// the last revision seen + 1.
     fn next(&mut self) -> impl Future<Output = Result<WatchEvent, StoreError>> + Send;
 }
 
@@ -143,18 +140,22 @@ pub trait Store: Send + Sync {
     /// find out.
     fn commit(&self, txn: &Txn) -> impl Future<Output = Result<TxnOutcome, StoreError>> + Send;
 
-    /// Changes under `prefix` from revision `from` on, including those already in the past.
+    /// Changes under `prefix` from revision `from` on, including those already in the past. `from`
+    /// may lie in the future. That it is compacted is told here or by the first `next`.
     fn watch(
         &self,
         prefix: &str,
         from: Revision,
     ) -> impl Future<Output = Result<Self::Watch, StoreError>> + Send;
 
+    /// Grants for at least the time asked for. Renewing or revoking a lease that is over, and
+    /// binding a key to it, fails with `StoreError::LeaseEnded`.
     fn lease(&self, request: LeaseRequest)
     -> impl Future<Output = Result<Kept, StoreError>> + Send;
 
-    /// Forgets the history before `before`; current entries stay. Watches and listings from below
-    /// fail with `StoreError::Compacted`.
+    /// Forgets the history before `before`; current entries stay. Watches from below, and listings
+    /// at revisions below `before - 1`, fail with `StoreError::Compacted`. A store may forget more,
+    /// unasked.
     fn compact(&self, before: Revision) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 

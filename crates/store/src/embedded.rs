@@ -6,9 +6,9 @@
 //!   <folder>/store.new   a rewrite under way; removed at the next open
 //! ```
 //! A write is acknowledged when its record is synced and the mark says so; one sync serves all
-//! writes that wait. Reads answer from memory. At open every byte is verified: damage before the mark
-//! is refused, an incomplete record behind it was never acknowledged and is cut off. The reasons are
-//! in `docs/rfc/2026-11-15-embedded-store.md`.
+//! writes that wait. Reads answer from memory. At open every byte is verified: damage before the
+//! mark is refused, an incomplete record behind it was never acknowledged and is cut off. The
+//! reasons are in `docs/rfc/2026-11-15-embedded-store.md`.
 
 mod codec;
 mod file;

@@ -3,6 +3,7 @@
 //! The writer is this test binary, started again with `HOLDFAST_CRASH_FOLDER` set. It prints every
 //! acknowledged write to a pipe; a kill loses what was not printed, never what was.
 //! `HOLDFAST_KILLS` and `HOLDFAST_SEED` change the number of kills and when they come.
+#![cfg(test)]
 
 use core::time::Duration;
 use std::{

@@ -7,8 +7,9 @@
 //!   4096  frames   length u32, CRC-32C u32, that many bytes; and again
 //! ```
 //! A frame's checksum continues that of the frame before, and the first one the header's: a frame
-//! that is changed, missing, repeated or from another file fails. A mark is written after its frames
-//! are synced, and is synced together with the next ones: it never claims more than is on the disk.
+//! that is changed, missing, repeated or from another file fails. A mark is written after its
+//! frames are synced, and is synced together with the next ones: it never claims more than is on
+//! the disk.
 
 use std::io::{self, Read};
 

@@ -5,8 +5,8 @@
 //!    ▲                                                                   │
 //!    └──── rewrite the file if it grew ◀── answer ◀── show to readers ◀──┘
 //! ```
-//! There are two machines: `working` is ahead by the batch under way, and readers see only the other,
-//! so that nothing is read that a crash could take back. Their entries are shared.
+//! There are two machines: `working` is ahead by the batch under way, and readers see only the
+//! other, so that nothing is read that a crash could take back. Their entries are shared.
 
 use core::time::Duration;
 use std::{

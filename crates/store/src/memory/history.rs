@@ -21,8 +21,8 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
-/// 10,000 changes are minutes of a busy cluster: a watcher that is away for longer lists again. 64 MiB
-/// keep values of the largest size from filling the memory.
+/// 10,000 changes are minutes of a busy cluster: a watcher that is away for longer lists again.
+/// 64 MiB keep values of the largest size from filling the memory.
 impl Default for Bounds {
     fn default() -> Self {
         Self { changes: 10_000, bytes: 64 * 1024 * 1024 }

@@ -15,8 +15,8 @@ use std::{
 };
 
 use ports::{
-    Compare, Entry, Expect, Kept, Key, LeaseId, LeaseRequest, Page, Revision, StoreError, Txn,
-    TxnOutcome, WatchEvent, Write,
+    Compare, Entry, Kept, Key, LeaseId, LeaseRequest, Page, Revision, StoreError, Txn, TxnOutcome,
+    WatchEvent, Write,
 };
 
 use super::{
@@ -24,7 +24,7 @@ use super::{
     leases::Leases,
     record::{Changed, Record},
 };
-use crate::limits;
+use crate::{compare::holds, limits};
 
 /// All of a store's state.
 ///
@@ -336,14 +336,5 @@ impl Core {
             step.push((change, replaced));
         }
         self.history.push(step);
-    }
-}
-
-fn holds(expect: Expect, found: Option<&Entry>) -> bool {
-    match (expect, found) {
-        (Expect::Absent, None) => true,
-        (Expect::ModifiedAt(revision), Some(entry)) => entry.modified == revision,
-        (Expect::CreatedAt(revision), Some(entry)) => entry.created == revision,
-        _ => false,
     }
 }

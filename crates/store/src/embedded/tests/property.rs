@@ -94,7 +94,11 @@ async fn run(operations: Vec<Operation>) {
 
 proptest! {
     // Every case syncs dozens of times, at milliseconds each.
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// ST-1: the embedded store has the semantics of the machine, also across reopening.
     #[test]
