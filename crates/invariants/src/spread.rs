@@ -45,6 +45,8 @@ fn shares_no_label(
         other.id != placed.id
             && other.stage != ReplicaStage::Retiring
             && other.gone_since.is_none()
+            // A copy on a drained node is on its way out, and its place is the new one's.
+            && !records.nodes.get(&other.node).is_some_and(|node| node.spec.draining)
             && !records.is_written_off(other.pool, other.node)
     };
     for key in &volume.spec.topology.spread {

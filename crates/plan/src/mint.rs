@@ -42,7 +42,8 @@ mod tests {
         let mut seen = BTreeSet::new();
         for salt in 0..8 {
             for id in 0..32 {
-                let world = World { salt, ..World::default() };
+                let mut world = World::default();
+                world.salt = salt;
                 let mut volume = Volume {
                     meta: Meta::new(VolumeId::from_u128(id), "v", Time(0)),
                     spec: VolumeSpec::default(),

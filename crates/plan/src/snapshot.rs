@@ -41,7 +41,7 @@ fn take(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Option<Step> 
         return failed("a replica could not take it".into(), Why::Observed);
     }
     let on_all = look.membership.resync_source.is_none()
-        && look.copies.iter().filter(|copy| copy.healthy).all(|copy| holds(&copy.seen(), snapshot));
+        && look.copies.iter().filter(|copy| copy.healthy).all(|copy| holds(copy.seen(), snapshot));
     let copies = holders(&look, snapshot);
     if seen.is_some() && on_all && !copies.is_empty() {
         let action = Action::FinishSnapshot { copies, size: look.volume.layout.exposed };
@@ -75,11 +75,11 @@ fn look<'a>(world: &'a World, snapshot: &Snapshot) -> Option<Look<'a>> {
 
 /// Healthy replicas that are seen to hold it.
 fn holders(look: &Look<'_>, snapshot: &Snapshot) -> BTreeSet<ReplicaId> {
-    let held = look.good().filter(|copy| holds(&copy.seen(), snapshot));
+    let held = look.good().filter(|copy| holds(copy.seen(), snapshot));
     held.map(|copy| copy.replica.id).collect()
 }
 
-fn holds(seen: &Option<&model::ReplicaSeen>, snapshot: &Snapshot) -> bool {
+fn holds(seen: Option<&model::ReplicaSeen>, snapshot: &Snapshot) -> bool {
     seen.and_then(|seen| seen.snapshots.get(&snapshot.meta.id))
         .is_some_and(|held| held.attempt == snapshot.spec.attempt)
 }

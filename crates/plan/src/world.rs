@@ -164,7 +164,7 @@ impl World {
                     view.orphans.remove(&tombstone.buried);
                     view.tombstones.insert(tombstone.buried, *tombstone);
                 }
-                self.touch_buried_pool(key, &mut touched);
+                touch_buried_pool(key, &mut touched);
             }
             Record::Name(id) => {
                 if let Key::Name(kind, name) = key {
@@ -204,7 +204,7 @@ impl World {
                 if let Some(view) = self.nodes.get_mut(node) {
                     view.tombstones.remove(buried);
                 }
-                self.touch_buried_pool(key, &mut touched);
+                touch_buried_pool(key, &mut touched);
             }
             Key::Name(kind, name) => {
                 let key = (kind.clone(), name.clone());
@@ -253,10 +253,11 @@ impl World {
             .chain(self.volumes.keys().copied().map(Subject::Volume))
             .chain(self.snapshots.keys().copied().map(Subject::Snapshot))
     }
+}
 
-    fn touch_buried_pool(&self, key: &Key, touched: &mut Touched) {
-        if let Key::Tombstone(_, buried) = key {
-            touched.extend(buried.pool().map(Subject::Pool));
-        }
+/// A pool on its way out waits for the tombstones in it.
+fn touch_buried_pool(key: &Key, touched: &mut Touched) {
+    if let Key::Tombstone(_, buried) = key {
+        touched.extend(buried.pool().map(Subject::Pool));
     }
 }

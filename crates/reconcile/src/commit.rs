@@ -69,8 +69,8 @@ impl Commits {
 }
 
 impl<P: Planner> Reconciler<P> {
-    pub(crate) fn commit_step(&mut self, step: Step) {
-        let Some(txn) = plan::apply(&self.world, &step) else {
+    pub(crate) fn commit_step(&mut self, step: &Step) {
+        let Some(txn) = plan::apply(&self.world, step) else {
             // What it was about is gone: the watch has it already.
             self.queue.back_off(step.subject, self.now);
             return;
@@ -147,7 +147,7 @@ impl<P: Planner> Reconciler<P> {
                 self.commits.landed.insert((revision, id), flight);
             }
             Outcome::Committed { revision } => self.landed(flight, revision),
-            Outcome::Refused | Outcome::Unavailable => self.failed(flight, outcome),
+            Outcome::Refused | Outcome::Unavailable => self.failed(&flight, outcome),
             Outcome::Unknown => {}
         }
     }
@@ -187,7 +187,7 @@ impl<P: Planner> Reconciler<P> {
         }
     }
 
-    fn failed(&mut self, flight: Flight, outcome: Outcome) {
+    fn failed(&mut self, flight: &Flight, outcome: Outcome) {
         self.stats.conflicts += 1;
         self.world.release(&flight.pledge);
         match flight.purpose {

@@ -68,7 +68,7 @@ impl Parcel {
 
 impl Delivery {
     pub(crate) fn is_idle(&self) -> bool {
-        self.nodes.values().chain(self.hosts.values()).all(|parcel| parcel.is_idle())
+        self.nodes.values().chain(self.hosts.values()).all(Parcel::is_idle)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -170,18 +170,18 @@ impl<P: Planner> Reconciler<P> {
         self.effects.push(Effect::ApplyHost { host: id, config });
     }
 
-    pub(crate) fn node_answered(&mut self, node: NodeId, answer: Result<Revision, Rejection>) {
+    pub(crate) fn node_answered(&mut self, node: NodeId, answer: &Result<Revision, Rejection>) {
         if let Some(parcel) = self.delivery.nodes.get_mut(&node) {
-            parcel.answered(&answer, self.now);
+            parcel.answered(answer, self.now);
         }
         if let Err(Rejection::OtherInstance { instance }) = answer {
-            self.corrected(node, instance);
+            self.corrected(node, *instance);
         }
     }
 
-    pub(crate) fn host_answered(&mut self, host: HostId, answer: Result<Revision, Rejection>) {
+    pub(crate) fn host_answered(&mut self, host: HostId, answer: &Result<Revision, Rejection>) {
         if let Some(parcel) = self.delivery.hosts.get_mut(&host) {
-            parcel.answered(&answer, self.now);
+            parcel.answered(answer, self.now);
         }
     }
 }

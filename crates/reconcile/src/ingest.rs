@@ -18,7 +18,7 @@ impl<P: Planner> Reconciler<P> {
         self.waiting.clear();
         self.queue.clear();
         for entry in entries {
-            self.put(entry);
+            self.put(&entry);
         }
         for view in old.nodes.into_values() {
             if let Some(inventory) = view.inventory {
@@ -50,7 +50,7 @@ impl<P: Planner> Reconciler<P> {
                     if let Ok(Key::Node(id)) = entry.key.parse() {
                         registered.push(id);
                     }
-                    self.put(entry);
+                    self.put(&entry);
                 }
                 Change::Deleted { key } => self.delete(&key),
             }
@@ -65,7 +65,7 @@ impl<P: Planner> Reconciler<P> {
         self.effects.push(Effect::Load);
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: &Entry) {
         let Ok(key) = entry.key.parse::<Key>() else {
             // A key of a newer version: not ours to read, and nothing of ours depends on it.
             return;

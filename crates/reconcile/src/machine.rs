@@ -172,8 +172,8 @@ impl<P: Planner> Reconciler<P> {
             Event::HeardThrough { node } => self.detector.heard_through(node, self.now),
             Event::NodeClosed { node, instance } => self.node_closed(node, instance),
             Event::HostClosed { host, instance } => self.host_closed(host, instance),
-            Event::NodeAnswered { node, answer } => self.node_answered(node, answer),
-            Event::HostAnswered { host, answer } => self.host_answered(host, answer),
+            Event::NodeAnswered { node, answer } => self.node_answered(node, &answer),
+            Event::HostAnswered { host, answer } => self.host_answered(host, &answer),
             Event::Request { id, request } => self.request(id, request),
         }
     }
@@ -207,7 +207,7 @@ impl<P: Planner> Reconciler<P> {
             self.stats.plans += 1;
             let plan = self.planner.plan(&self.world, subject);
             match plan.step {
-                Some(step) => self.commit_step(step),
+                Some(step) => self.commit_step(&step),
                 None => self.wait(subject, &plan.waits),
             }
         }

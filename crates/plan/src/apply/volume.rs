@@ -1,9 +1,9 @@
 //! The transactions of a volume's steps.
 
 use model::{
-    Buried, Epoch, Extra, HostStage, Key, Membership, Publication, Record, Replica, ReplicaId,
-    ReplicaStage, Switchover, SwitchoverStage, Target, TargetRef, TargetStage, Time, Txn, Volume,
-    VolumeStage, limits::MOVE_QUIET,
+    Buried, Compare, Epoch, Extra, HostStage, Key, Membership, Publication, Record, Replica,
+    ReplicaId, ReplicaStage, Switchover, SwitchoverStage, Target, TargetRef, TargetStage, Time,
+    Txn, Volume, VolumeStage, limits::MOVE_QUIET,
 };
 
 use super::{bury, membership, release_name};
@@ -104,6 +104,11 @@ impl Draft<'_> {
                 self.drop_replica(*replica);
                 if self.volume.layout.target.is_none() {
                     self.membership = Some(membership::without(self.old, *replica));
+                } else {
+                    // The target must not have made it healthy since.
+                    let key = Key::Membership(self.old.volume);
+                    let guard = Compare::at(key, self.old.revision);
+                    self.txn = core::mem::take(&mut self.txn).guard(guard);
                 }
                 true
             }

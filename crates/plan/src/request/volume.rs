@@ -188,8 +188,8 @@ fn delete(
         return Ok(Txn::default());
     }
     get(world, id, if_spec)?;
-    let snapshots = world.index.snapshots_of.get(&id).into_iter().flatten();
-    let first = snapshots.filter_map(|snapshot| world.snapshots.get(snapshot)).next();
+    let mut snapshots = world.index.snapshots_of.get(&id).into_iter().flatten();
+    let first = snapshots.find_map(|snapshot| world.snapshots.get(snapshot));
     if let Some(snapshot) = first.filter(|_| !with_snapshots) {
         let by = format!("snapshot {}; delete it first, or with the volume", snapshot.meta.name);
         return Err(Refusal::InUse { by });

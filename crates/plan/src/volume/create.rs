@@ -24,13 +24,14 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
     }
     for copy in look.copies.iter().filter(|copy| creating(copy.replica.stage)) {
         match copy.standing {
-            Standing::Lost(loss) if look.is_untouched() && copy.healthy => {
+            Standing::Lost(loss) if look.is_blank() && copy.healthy => {
                 if let Some(step) = replace_blank(look, copy.replica, loss, waits) {
                     return Some(step);
                 }
             }
             Standing::Unmade | Standing::Unknown => {
-                waits.push(Wait::ReplicaMade { replica: copy.replica.id, node: copy.replica.node })
+                let (replica, node) = (copy.replica.id, copy.replica.node);
+                waits.push(Wait::ReplicaMade { replica, node });
             }
             Standing::Lost(_) | Standing::Usable(_) => {}
         }

@@ -92,7 +92,7 @@ impl<'a> Look<'a> {
     }
 
     /// Nobody ever wrote to the volume: all copies are as they were made.
-    pub fn is_untouched(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.is_unowned()
             && self.membership.epoch == model::Epoch::ZERO
             && self.membership.owner.is_none()

@@ -27,14 +27,10 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
     let chosen = offered.filter(|copy| wish.replica.is_none_or(|id| id == copy.replica.id));
     // The newest roster took part in the latest membership; the epoch separates equals.
     let best = chosen.max_by_key(|copy| copy.seen().map(|seen| (seen.roster, seen.epoch)));
-    match best {
-        Some(copy) => {
-            let (replica, attempt) = (copy.replica.id, wish.attempt);
-            Some((Action::Promote { replica, attempt }, Why::Asked))
-        }
-        None => {
-            waits.push(Wait::NoHealthyCopy { missing });
-            None
-        }
+    if let Some(copy) = best {
+        let (replica, attempt) = (copy.replica.id, wish.attempt);
+        return Some((Action::Promote { replica, attempt }, Why::Asked));
     }
+    waits.push(Wait::NoHealthyCopy { missing });
+    None
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use model::{SnapshotStage, Wait};
 
 use super::{Look, look::Copy};
-use crate::{Action, Why};
+use crate::{Action, Why, world::Loss};
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let kept: Vec<&Copy<'_>> = kept(look);
@@ -87,13 +87,23 @@ fn remove(
         return None;
     }
     let recorded = look.membership.is_recorded_healthy(replica);
-    let editable = look.is_unowned() && look.membership.clean;
-    if recorded && !editable {
+    let enough = kept.len() >= look.wanted();
+    if recorded && !enough && copy.loss() != Some(Loss::Forgotten) {
+        // Only the target may say that it is not good any more; see `target::is_needed`.
+        waits.push(Wait::OthersHealthy { replica });
+        return None;
+    }
+    if !look.is_unowned() || recorded && !look.membership.clean {
+        // The target must know, or it could make it healthy again behind our back.
         if !copy.is_retiring() {
             return Some((Action::RetireReplica { replica }, why));
         }
-        waits.push(Wait::OthersHealthy { replica });
-        return None;
+        let target = look.target().map(|target| look.world.generation(target.node));
+        let told = target.is_some_and(|at| at >= look.volume.meta.revision);
+        if recorded || !told {
+            waits.push(Wait::OthersHealthy { replica });
+            return None;
+        }
     }
     if !others_settled(look, copy, kept) {
         waits.push(Wait::OthersHealthy { replica });

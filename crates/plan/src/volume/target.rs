@@ -11,7 +11,7 @@ use model::{
     limits::{PATH_FAILED_GRACE, TARGET_START_MAX},
 };
 
-use super::{Look, publish};
+use super::{Look, look::Copy, publish};
 use crate::{Action, Need, Why, world::Standing};
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
@@ -35,7 +35,14 @@ pub(crate) fn is_needed(look: &Look<'_>) -> Option<Need> {
     if !layout.hosts.is_empty() || !publish::wanted(look.volume).is_empty() {
         return Some(Need::Hosts);
     }
-    let repaired = |copy: &super::look::Copy<'_>| copy.replica.rebuilding || copy.is_retiring();
+    let repaired = |copy: &Copy<'_>| {
+        // A copy that is gone for good and still recorded healthy is taken out by a target alone.
+        let gone = copy.loss().is_some_and(|loss| !loss.may_return());
+        let misrecorded = gone && look.membership.is_recorded_healthy(copy.replica.id);
+        copy.replica.rebuilding
+            || copy.is_retiring()
+            || misrecorded && !look.is_blank() && look.good().next().is_some()
+    };
     if look.copies.iter().any(repaired) {
         return Some(Need::Repair);
     }
@@ -154,7 +161,7 @@ fn issue(look: &Look<'_>, need: Need, waits: &mut Vec<Wait>) -> Option<(Action, 
 
 /// Above every epoch that was issued or seen: a store set back in time must not issue one twice.
 pub(super) fn next_epoch(look: &Look<'_>) -> Epoch {
-    let seen = look.copies.iter().filter_map(|copy| copy.seen()).map(|seen| seen.epoch).max();
+    let seen = look.copies.iter().filter_map(Copy::seen).map(|seen| seen.epoch).max();
     look.volume.layout.epoch.max(look.membership.epoch).max(seen.unwrap_or(Epoch::ZERO)).next()
 }
 

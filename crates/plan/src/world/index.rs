@@ -205,13 +205,12 @@ impl World {
         let node = pool.spec.node;
         self.index.pools_of.entry(node).or_default().insert(id);
         touched.insert(Subject::Node(node));
-        match self.pools.get_mut(&id) {
-            Some(view) => view.record = pool,
-            None => {
-                let inventory = self.nodes.get(&node).and_then(|view| view.inventory.as_ref());
-                let seen = inventory.and_then(|inventory| inventory.pools.get(&id)).cloned();
-                self.pools.insert(id, PoolView { record: pool, seen });
-            }
+        if let Some(view) = self.pools.get_mut(&id) {
+            view.record = pool;
+        } else {
+            let inventory = self.nodes.get(&node).and_then(|view| view.inventory.as_ref());
+            let seen = inventory.and_then(|inventory| inventory.pools.get(&id)).cloned();
+            self.pools.insert(id, PoolView { record: pool, seen });
         }
         self.reorder_pool(id);
     }
@@ -295,17 +294,14 @@ impl World {
     pub(super) fn put_host(&mut self, host: Host, touched: &mut Touched) {
         let id = host.meta.id;
         touched.extend(self.index.volumes_of_host(id));
-        match self.hosts.get_mut(&id) {
-            Some(view) => {
-                if view.record.layout.instance != host.layout.instance {
-                    view.inventory = None;
-                }
-                view.record = host;
+        if let Some(view) = self.hosts.get_mut(&id) {
+            if view.record.layout.instance != host.layout.instance {
+                view.inventory = None;
             }
-            None => {
-                let view = HostView { record: host, liveness: Liveness::Unknown, inventory: None };
-                self.hosts.insert(id, view);
-            }
+            view.record = host;
+        } else {
+            let view = HostView { record: host, liveness: Liveness::Unknown, inventory: None };
+            self.hosts.insert(id, view);
         }
     }
 

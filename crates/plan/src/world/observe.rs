@@ -90,9 +90,8 @@ impl World {
         if view.record.layout.instance != Some(inventory.instance) || stale {
             return touched;
         }
-        let known = view.inventory.replace(inventory.clone());
         touched.insert(Subject::Host(id));
-        match known {
+        match &view.inventory {
             Some(known) if known.generation == inventory.generation => {
                 let paths = changed(&known.paths, &inventory.paths);
                 let shares = changed(&known.shares, &inventory.shares);
@@ -100,6 +99,7 @@ impl World {
             }
             _ => touched.extend(self.index.volumes_of_host(id)),
         }
+        view.inventory = Some(inventory);
         touched
     }
 
