@@ -73,6 +73,7 @@ where
             a_watch_sees_only_its_prefix
             a_watch_tells_a_transaction_as_one_event
             a_watch_tells_deletions
+            an_abandoned_wait_loses_no_event
             no_change_is_missed_or_repeated_while_others_write
             a_listing_and_a_watch_join_without_a_gap
             a_watch_below_the_compaction_is_refused

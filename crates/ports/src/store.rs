@@ -113,8 +113,8 @@ pub struct WatchEvent {
 /// A running watch. Dropping it ends it.
 pub trait Watch: Send {
     /// The next event, once there is one. Dropping the future loses no event. After an error the
-    /// watch is over: `StoreError::Compacted` means list again; anything else means watch again from
-    /// the last revision seen + 1.
+    /// watch is over: `StoreError::Compacted` means list again; anything else means watch again
+    /// from the last revision seen + 1.
     fn next(&mut self) -> impl Future<Output = Result<WatchEvent, StoreError>> + Send;
 }
 

@@ -28,7 +28,7 @@ const WRITERS: u64 = 6;
 
 /// Small bounds, so that kills also meet rewrites and compactions.
 fn open(folder: &Path) -> Embedded {
-    let history = Bounds { changes: 400, bytes: 1 << 20 };
+    let history = Bounds { changes: 400, bytes: 1 << 18 };
     let settings = Settings { history, rewrite_slack_bytes: 64 * 1024 };
     Embedded::open_with(folder, settings).unwrap()
 }

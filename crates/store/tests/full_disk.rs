@@ -16,11 +16,8 @@ use store::embedded::Embedded;
 const FOLDER: &str = "HOLDFAST_SMALL_DISK";
 
 async fn put(store: &Embedded, number: u32) -> Result<(), StoreError> {
-    let write = Write::Put {
-        key: format!("k/{number:04}"),
-        value: vec![b'x'; 20_000],
-        lease: None,
-    };
+    let write =
+        Write::Put { key: format!("k/{number:04}"), value: vec![b'x'; 20_000], lease: None };
     let outcome = store.commit(&Txn { compares: vec![], writes: vec![write] }).await?;
     assert!(matches!(outcome, TxnOutcome::Committed { .. }), "{outcome:?}");
     Ok(())

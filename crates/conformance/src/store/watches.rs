@@ -78,6 +78,25 @@ pub(super) async fn a_watch_tells_deletions<S: Store>(store: S) {
     assert_eq!(event, WatchEvent { revision: modified, changes: vec![deleted] });
 }
 
+/// A wait in a `select!` is dropped whenever something else comes first.
+pub(super) async fn an_abandoned_wait_loses_no_event<S: Store>(store: S) {
+    const WRITES: usize = 50;
+    let at = newest(&store).await;
+    let mut watch = store.watch("", at.next()).await.unwrap();
+    let (mut written, mut seen) = (Vec::new(), Vec::new());
+    while seen.len() < WRITES {
+        if written.len() < WRITES {
+            written.push(write(&store, vec![put("k", "")]).await);
+        }
+        tokio::select! {
+            biased;
+            event = next(&mut watch) => seen.push(event.revision),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    assert_eq!(seen, written);
+}
+
 /// Several tasks write; a watch from before sees each of their revisions once and in order.
 pub(super) async fn no_change_is_missed_or_repeated_while_others_write<S>(store: S)
 where

@@ -1,3 +1,5 @@
+//! The file through the port: reopening, leases, rewrites, backups. Damage has a module of its own.
+
 use core::time::Duration;
 use std::{fs, path::Path, process, time::Instant};
 

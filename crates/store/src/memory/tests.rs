@@ -1,3 +1,5 @@
+//! What only the machine shows: its bounds, its leases without a clock. The rest is in the suite.
+
 use core::time::Duration;
 
 use ports::{Change, Compare, Expect, LeaseRequest, Revision, StoreError, Txn, TxnOutcome, Write};
