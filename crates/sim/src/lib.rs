@@ -1,1 +1,41 @@
-//! sim
+//! The deterministic simulator of a whole cluster.
+//!
+//! A queue of (time, event) and one seeded generator drive the real controllers against a store, a
+//! network, engines and hosts that behave and misbehave. A run is a function of a seed and a script;
+//! after each event every promise is judged. Nothing here is used in production.
+#![forbid(unsafe_code)]
+
+mod names;
+mod party;
+mod queue;
+mod random;
+
+mod ctx;
+mod message;
+mod network;
+
+pub mod fakes;
+
+mod controller;
+mod oracle;
+mod setup;
+
+mod cluster;
+
+pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
+pub use controller::{Brain, Controller};
+pub use ctx::{Ctx, Outbox, Timer};
+pub use message::{
+    Call, Caller, ChildDone, ChildError, ChildOp, ChildReply, ChildRequest, Frozen, Header,
+    Message, PathOp, PathReply, PathRequest, PathResult, StoreAnswer, StoreOp, Watched,
+};
+pub use names::{
+    LABEL_LENGTH_MAX, attempt, era, host, instance, label, node, pack, pool, replica, snapshot,
+    volume,
+};
+pub use network::{Network, Weather};
+pub use oracle::{Broken, Copies, Counts, Destroyed, Oracle, Truth};
+pub use party::Party;
+pub use queue::Queue;
+pub use random::Random;
+pub use setup::{DiskSetup, Setup, disk_path};

@@ -1,0 +1,83 @@
+//! After each event: what changed is shown to the oracle.
+
+use std::collections::BTreeSet;
+
+use model::{Access, Epoch, Key, Membership, NodeId, ReplicaId, VolumeId};
+
+use super::Cluster;
+use crate::{Copies, Truth, fakes::disk::ReplicaDisk};
+
+impl Cluster {
+    pub(super) fn judge(&mut self) {
+        self.records.follow(&self.store.core, self.store.incarnation);
+        for key in core::mem::take(&mut self.records.changed) {
+            match key {
+                Key::Membership(volume) => {
+                    self.oracle.touched.insert(volume);
+                }
+                Key::Volume(volume) => self.volume_changed(volume),
+                _ => {}
+            }
+        }
+        if self.oracle.touched.is_empty() && self.oracle.destroyed.is_empty() {
+            return;
+        }
+        let mut oracle = core::mem::take(&mut self.oracle);
+        oracle.judge(self);
+        self.oracle = oracle;
+    }
+
+    fn volume_changed(&mut self, id: VolumeId) {
+        let Some(volume) = self.records.volume(id) else { return };
+        if volume.spec.access == Access::Many {
+            self.oracle.shared.insert(id);
+        }
+        self.oracle.promotions(id, volume.layout.promotions.len());
+        if let Some(origin) = volume.spec.origin {
+            let copies = self.nodes.values().flat_map(|m| m.disks.by_path.values());
+            let images = copies
+                .filter_map(|disk| disk.pool.as_ref())
+                .flat_map(|pool| pool.replicas.values())
+                .filter_map(|replica| replica.snapshots.get(&origin));
+            for image in images {
+                self.oracle.cloned(id, image.blocks);
+            }
+        }
+    }
+}
+
+impl Copies for Cluster {
+    fn copy(&self, replica: ReplicaId) -> Option<&ReplicaDisk> {
+        self.nodes.values().find_map(|machine| machine.disks.replica(replica))
+    }
+}
+
+impl Truth for Cluster {
+    fn membership(&self, volume: VolumeId) -> Option<&Membership> {
+        self.records.membership(volume)
+    }
+
+    fn volume_exists(&self, volume: VolumeId) -> bool {
+        self.records.volume(volume).is_some()
+    }
+
+    fn volume_was_deleted(&self, volume: VolumeId) -> bool {
+        self.records.deleted.contains(&volume)
+    }
+
+    fn was_buried(&self, tombstone: &Key) -> bool {
+        self.records.buried.contains(tombstone)
+    }
+
+    fn copies(&self) -> &dyn Copies {
+        self
+    }
+
+    fn serving(&self, volume: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)> {
+        let running = self.nodes.iter().filter_map(|(node, machine)| {
+            let target = machine.engine.as_ref()?.targets.get(&volume)?;
+            target.is_serving().then(|| (*node, target.epoch, target.acknowledging().collect()))
+        });
+        running.collect()
+    }
+}

@@ -1,0 +1,166 @@
+//! Snapshots: on every healthy copy, or on none and reported failed.
+
+use std::{collections::BTreeSet, rc::Rc};
+
+use model::{ReplicaId, SnapshotItem};
+
+use super::{Target, child::Purpose};
+use crate::{ChildOp, Ctx, Frozen};
+
+/// Writes rest while it runs.
+#[derive(Debug)]
+pub(super) struct Freeze {
+    item: SnapshotItem,
+    waiting: BTreeSet<ReplicaId>,
+    started: bool,
+    failed: bool,
+}
+
+impl Target {
+    pub(super) fn advance_freeze(&mut self, ctx: &mut Ctx<'_>) {
+        if self.change.is_some() || self.is_held() || self.record.resync_source.is_some() {
+            return;
+        }
+        if self.freeze.is_none() {
+            self.freeze = self.next_freeze();
+        }
+        let drained = self.lanes.iter().all(super::io::Lane::is_idle);
+        let Some(freeze) = &self.freeze else { return };
+        if !freeze.started {
+            if drained {
+                self.start_freeze(ctx);
+            }
+        } else if freeze.waiting.is_empty() {
+            self.end_freeze(ctx);
+        }
+    }
+
+    fn next_freeze(&self) -> Option<Freeze> {
+        let item = self.item.snapshots.iter().find(|item| {
+            !self.failed_snapshots.contains(&item.attempt)
+                && self.acknowledging().any(|id| !self.holds(id, item))
+        })?;
+        let item = item.clone();
+        Some(Freeze { item, waiting: BTreeSet::new(), started: false, failed: false })
+    }
+
+    fn holds(&self, id: ReplicaId, item: &SnapshotItem) -> bool {
+        let child = self.children.get(&id);
+        child.is_some_and(|child| child.frozen.get(&item.snapshot) == Some(&item.attempt))
+    }
+
+    fn start_freeze(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(freeze) = &mut self.freeze else { return };
+        freeze.started = true;
+        let item = freeze.item.clone();
+        let healthy: Vec<_> = self.acknowledging().collect();
+        // A predecessor took it on some: its image is brought to the others. Taking it again would
+        // change an image that may already be in use.
+        if let Some(holder) = healthy.iter().copied().find(|id| self.holds(*id, &item)) {
+            if self.ask(ctx, holder, ChildOp::Frozen, Purpose::ImagesRead)
+                && let Some(freeze) = &mut self.freeze
+            {
+                freeze.waiting.insert(holder);
+            }
+            return;
+        }
+        for id in healthy {
+            let SnapshotItem { snapshot, name, attempt } = item.clone();
+            let op = ChildOp::Freeze { snapshot, name, attempt, size: self.item.size };
+            if self.ask(ctx, id, op, Purpose::Freeze)
+                && let Some(freeze) = &mut self.freeze
+            {
+                freeze.waiting.insert(id);
+            }
+        }
+    }
+
+    pub(super) fn frozen(&mut self, id: ReplicaId) {
+        let Some(freeze) = &mut self.freeze else { return };
+        freeze.waiting.remove(&id);
+        if let Some(child) = self.children.get_mut(&id) {
+            child.frozen.insert(freeze.item.snapshot, freeze.item.attempt);
+        }
+    }
+
+    pub(super) fn freeze_failed(&mut self, id: ReplicaId) {
+        if let Some(freeze) = &mut self.freeze {
+            freeze.waiting.remove(&id);
+            freeze.failed = true;
+        }
+    }
+
+    fn end_freeze(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(freeze) = self.freeze.take() else { return };
+        ctx.out.changed = true;
+        if !freeze.failed {
+            return;
+        }
+        self.failed_snapshots.push(freeze.item.attempt);
+        let snapshot = freeze.item.snapshot;
+        let mut holders: Vec<_> = self.children.keys().copied().collect();
+        holders.retain(|id| self.holds(*id, &freeze.item));
+        for id in holders {
+            self.ask(ctx, id, ChildOp::Thaw { snapshot }, Purpose::Thaw);
+            if let Some(child) = self.children.get_mut(&id) {
+                child.frozen.remove(&snapshot);
+            }
+        }
+    }
+
+    pub(super) fn forget_in_freeze(&mut self, id: ReplicaId) {
+        if let Some(freeze) = &mut self.freeze {
+            freeze.waiting.remove(&id);
+        }
+    }
+
+    /// Whether this copy has every image that the source of copies has.
+    pub(super) fn lacks_no_image(&self, id: ReplicaId) -> bool {
+        let source = self.source().and_then(|source| self.children.get(&source));
+        let (Some(source), Some(child)) = (source, self.children.get(&id)) else { return false };
+        source.frozen.keys().all(|snapshot| child.frozen.contains_key(snapshot))
+    }
+
+    pub(super) fn bring_images(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(change) = &mut self.change {
+            change.stage = super::change::Stage::Images;
+        }
+        if let Some(source) = self.source() {
+            self.ask(ctx, source, ChildOp::Frozen, Purpose::ImagesRead);
+        }
+    }
+
+    /// The images of a holder arrived: they go to every open copy that lacks one.
+    pub(super) fn images(&mut self, ctx: &mut Ctx<'_>, images: &Rc<Frozen>) {
+        let lacking: Vec<_> = self
+            .children
+            .iter()
+            .filter(|(_, child)| {
+                child.is_open() && images.keys().any(|image| !child.frozen.contains_key(image))
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        // What a tombstone removed meanwhile is not waited for.
+        if let Some(source) = self.source().and_then(|source| self.children.get_mut(&source)) {
+            source.frozen = images.iter().map(|(id, image)| (*id, image.attempt)).collect();
+        }
+        if let Some(freeze) = &mut self.freeze {
+            freeze.waiting.clear();
+        }
+        for id in lacking {
+            let op = ChildOp::CopyFrozen(images.clone());
+            if self.ask(ctx, id, op, Purpose::ImagesWritten) {
+                if let Some(child) = self.children.get_mut(&id) {
+                    child.frozen.extend(images.iter().map(|(id, image)| (*id, image.attempt)));
+                }
+                if let Some(freeze) = &mut self.freeze {
+                    freeze.waiting.insert(id);
+                }
+            }
+        }
+    }
+
+    pub(super) fn images_written(&mut self, id: ReplicaId) {
+        self.forget_in_freeze(id);
+    }
+}

@@ -1,0 +1,183 @@
+//! When a message arrives, how often, or never.
+
+use model::{Millis, Time};
+
+use crate::{Message, Party, Random};
+
+#[derive(Debug, Default)]
+pub struct Network {
+    /// Nothing goes from the first to the second until then.
+    cuts: Vec<(Party, Party, Time)>,
+    pub weather: Weather,
+    /// When the last message of a stream arrives: the next one must not overtake it.
+    streams: std::collections::BTreeMap<(Party, Party), Time>,
+}
+
+/// How bad it is everywhere, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    pub lost: u64,
+    pub repeated: u64,
+    /// Added to a delay, up to this.
+    pub slower: Millis,
+}
+
+/// How a message travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// In order and once; a lost one is noticed by who counts.
+    Stream,
+    /// Once, in any order.
+    Call,
+    /// Any number of times, in any order: its receiver must not mind.
+    Loose,
+}
+
+/// In good weather: one message in a thousand is lost, and two arrive twice.
+const LOST: u64 = 1;
+const REPEATED: u64 = 2;
+/// Few messages take long.
+const DELAY_MIN: u64 = 1;
+const DELAY_MAX: u64 = 4;
+const DELAY_LONG: u64 = 120;
+
+fn class(message: &Message) -> Class {
+    match message {
+        Message::Child(_)
+        | Message::ChildReply(_)
+        | Message::Path(_)
+        | Message::PathReply(_)
+        | Message::Watched(_)
+        | Message::Reset(_) => Class::Stream,
+        Message::ToStore { .. } | Message::FromStore { .. } => Class::Call,
+        _ => Class::Loose,
+    }
+}
+
+impl Network {
+    /// Cuts one direction.
+    pub fn cut(&mut self, from: Party, to: Party, until: Time) {
+        self.cuts.push((from, to, until));
+    }
+
+    pub fn heal(&mut self) {
+        self.cuts.clear();
+        self.weather = Weather::default();
+    }
+
+    /// Cuts that are over, to be told to those who may talk again.
+    pub fn healed(&mut self, now: Time) -> Vec<(Party, Party)> {
+        let over: Vec<_> = self
+            .cuts
+            .iter()
+            .filter(|(.., until)| *until <= now)
+            .map(|(a, b, _)| (*a, *b))
+            .collect();
+        self.cuts.retain(|(.., until)| *until > now);
+        over
+    }
+
+    pub fn is_cut(&self, from: Party, to: Party, now: Time) -> bool {
+        self.cuts.iter().any(|(a, b, until)| (*a, *b) == (from, to) && *until > now)
+    }
+
+    /// The times at which a message sent now arrives.
+    pub fn arrivals(
+        &mut self,
+        random: &mut Random,
+        now: Time,
+        from: Party,
+        to: Party,
+        message: &Message,
+    ) -> (Option<Time>, Option<Time>) {
+        if from == to {
+            return (Some(now), None);
+        }
+        let class = class(message);
+        let lost = if class == Class::Stream { 0 } else { LOST } + self.weather.lost;
+        if self.is_cut(from, to, now) || random.chance(lost) {
+            return (None, None);
+        }
+        let mut at = now + self.delay(random);
+        if class == Class::Stream {
+            let before = self.streams.entry((from, to)).or_default();
+            at = at.max(*before);
+            *before = at;
+        }
+        let again = class == Class::Loose && random.chance(REPEATED + self.weather.repeated);
+        let second = again.then(|| now + self.delay(random));
+        (Some(at), second)
+    }
+
+    fn delay(&self, random: &mut Random) -> Millis {
+        let usual = if random.chance(20) {
+            random.between(DELAY_MAX, DELAY_LONG)
+        } else {
+            random.between(DELAY_MIN, DELAY_MAX)
+        };
+        Millis(usual + random.below(self.weather.slower.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Revision;
+
+    use super::*;
+    use crate::{PathReply, PathResult, names};
+
+    const NOW: Time = Time(1_000);
+
+    fn parties() -> (Party, Party) {
+        (Party::Node(names::node("n1")), Party::Host(names::host("h1")))
+    }
+
+    #[test]
+    fn a_cut_holds_in_its_direction_until_its_time() {
+        let (node, host) = parties();
+        let mut network = Network::default();
+        network.cut(node, host, Time(2_000));
+        assert!(network.is_cut(node, host, NOW));
+        assert!(!network.is_cut(host, node, NOW));
+        assert!(!network.is_cut(node, host, Time(2_000)));
+        assert_eq!(network.healed(Time(2_000)), [(node, host)]);
+    }
+
+    #[test]
+    fn a_stream_keeps_its_order_and_comes_once() {
+        let (node, host) = parties();
+        let mut network = Network::default();
+        network.weather.slower = Millis(500);
+        network.weather.repeated = 1_000;
+        let mut random = Random::new(3);
+        let volume = names::volume("v1");
+        let reply = PathReply { session: 1, volume, result: PathResult::Pong };
+        let mut last = NOW;
+        for _ in 0..200 {
+            let message = Message::PathReply(reply);
+            let (at, again) = network.arrivals(&mut random, NOW, node, host, &message);
+            assert!(at.is_some_and(|at| at >= last));
+            assert_eq!(again, None);
+            last = at.unwrap_or(last);
+        }
+    }
+
+    #[test]
+    fn in_bad_weather_answers_are_lost_and_repeated() {
+        let (node, _) = parties();
+        let weather = Weather { lost: 300, repeated: 300, slower: Millis::ZERO };
+        let mut network = Network { weather, ..Network::default() };
+        let mut random = Random::new(3);
+        let message = Message::Applied(Ok(Revision(1)));
+        let (mut lost, mut repeated) = (0, 0);
+        for _ in 0..1_000 {
+            match network.arrivals(&mut random, NOW, node, Party::Controller(0), &message) {
+                (None, _) => lost += 1,
+                (_, Some(_)) => repeated += 1,
+                _ => {}
+            }
+        }
+        assert!((200..400).contains(&lost), "{lost}");
+        assert!((100..400).contains(&repeated), "{repeated}");
+    }
+}
