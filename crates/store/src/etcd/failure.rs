@@ -60,6 +60,8 @@ impl Failure {
                 Self::Refused(Refusal::LeaseEnded)
             }
             (Code::Unauthenticated, _) => Self::TokenEnded,
+            // Users or roles changed since the token was given.
+            (Code::InvalidArgument, _) if text.contains("auth store is old") => Self::TokenEnded,
             // etcd checks both before it proposes anything.
             (Code::Unavailable, "etcdserver: no leader")
             | (Code::ResourceExhausted, "etcdserver: too many requests") => {

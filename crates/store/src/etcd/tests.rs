@@ -46,6 +46,8 @@ fn refusals_are_told_apart() {
     assert!(matches!(refused(Code::PermissionDenied, "no"), Refusal::Forbidden(_)));
     assert!(matches!(refused(Code::InvalidArgument, "other"), Refusal::Invalid(_)));
     assert_eq!(failure(Code::Unauthenticated, "old"), Failure::TokenEnded);
+    let changed = "etcdserver: revision of auth store is old";
+    assert_eq!(failure(Code::InvalidArgument, changed), Failure::TokenEnded);
 }
 
 #[test]

@@ -103,6 +103,50 @@ async fn no_mixture_of_damage_opens_to_wrong_data() {
     assert!(refused > 1000);
 }
 
+/// A power cut during a sync keeps any of the sectors that were on their way, and the new mark is
+/// not among them: what was synced before is there, and of the batch a first part or nothing.
+#[tokio::test]
+async fn a_power_cut_keeps_all_that_was_synced() {
+    let folder = folder();
+    let (synced, mut core) = sound_file(folder.path()).await;
+    let (mut file, ..) = StoreFile::open(folder.path(), Bounds::default()).unwrap();
+    let mut possible = vec![all_of(&core)];
+    let mut batch = Vec::new();
+    for number in 0..4_u8 {
+        let writes = vec![put("volumes/3", &[number; 700]), put("counter", &[number])];
+        let record = core.decide_commit(&Txn { compares: vec![], writes }).unwrap().1.unwrap();
+        core.apply(Duration::ZERO, &record);
+        batch.push(record);
+        possible.push(all_of(&core));
+    }
+    let _never_synced = file.append(&batch).unwrap();
+    let whole = fs::read(folder.path().join("store")).unwrap();
+    let path = folder.path().join("cut-store");
+    let mut random = Random(3);
+    let mut kept = vec![0; possible.len()];
+    for case in 0..2000 {
+        let mut left = whole.clone();
+        for (number, sector) in left.chunks_mut(512).enumerate() {
+            let start = number * 512;
+            let unsynced = start.max(synced.len()).min(start + sector.len()) - start;
+            if random.below(8) == 0 {
+                sector[unsynced..].fill(0);
+            }
+        }
+        // Half of the time the whole length had reached the disk.
+        left.truncate(synced.len() + random.below(2 * (whole.len() - synced.len())));
+        if random.below(2) == 0 {
+            left = whole[..left.len()].to_vec();
+        }
+        fs::write(&path, &left).unwrap();
+        let found = all_of(&load(&path, Bounds::default()).unwrap().core);
+        let at = possible.iter().position(|state| *state == found);
+        kept[at.unwrap_or_else(|| panic!("case {case}: a state that never was"))] += 1;
+    }
+    println!("records of the batch that survived, by number: {kept:?}");
+    assert!(kept.iter().all(|count| *count > 0), "{kept:?}");
+}
+
 /// Through the front door: opening says no and leaves the file as it is.
 #[tokio::test]
 async fn opening_a_damaged_store_is_refused_and_changes_nothing() {
