@@ -15,7 +15,7 @@ struct Bench {
 const BENCHES: &[Bench] = &[Bench {
     name: "plan",
     about: "time of one planning round by number of volumes",
-    cargo: &["run", "--quiet", "--release", "--package", "plan", "--example", "bench_plan", "--"],
+    cargo: &["run", "--quiet", "--release", "--package", "sim", "--example", "bench_plan", "--"],
 }];
 
 pub(crate) fn run(root: &Path, name: Option<&str>, args: &[String]) -> Result<ExitCode> {

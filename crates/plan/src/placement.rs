@@ -85,7 +85,7 @@ pub fn place(world: &World, ask: &Ask<'_>, count: usize) -> Result<Vec<(PoolId, 
             return Ok(chosen);
         }
     }
-    Err(Wait::NoRoom { needed: ask.size, because: reasons(world, &ask) })
+    Err(Wait::NoRoom { needed: filters::needed(&ask), because: reasons(world, &ask) })
 }
 
 fn candidate(world: &World, id: PoolId) -> Option<Candidate<'_>> {

@@ -19,13 +19,20 @@ pub(crate) struct Waiting {
     room: BTreeMap<u32, BTreeSet<(Risk, Subject)>>,
     slots: BTreeSet<(Risk, Subject)>,
     /// Where each waiter stands, to find it again.
-    places: BTreeMap<Subject, (Risk, Option<u32>, bool)>,
+    places: BTreeMap<Subject, Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    risk: Risk,
+    room: Option<Bytes>,
+    slot: bool,
 }
 
 impl Waiting {
     pub(crate) fn forget(&mut self, subject: Subject) {
-        let Some((risk, class, slot)) = self.places.remove(&subject) else { return };
-        if let Some(class) = class
+        let Some(Place { risk, room, slot }) = self.places.remove(&subject) else { return };
+        if let Some(class) = room.map(class_of)
             && let Some(waiters) = self.room.get_mut(&class)
         {
             waiters.remove(&(risk, subject));
@@ -40,25 +47,33 @@ impl Waiting {
 
     fn add(&mut self, subject: Subject, risk: Risk, room: Option<Bytes>, slot: bool) {
         self.forget(subject);
-        let class = room.map(class_of);
-        if let Some(class) = class {
+        if let Some(class) = room.map(class_of) {
             self.room.entry(class).or_default().insert((risk, subject));
         }
         if slot {
             self.slots.insert((risk, subject));
         }
-        if class.is_some() || slot {
-            self.places.insert(subject, (risk, class, slot));
+        if room.is_some() || slot {
+            self.places.insert(subject, Place { risk, room, slot });
         }
     }
 
-    /// The most endangered waiters whose need may fit into `room`.
+    /// The most endangered waiters that fit into `room` together, and not more than `most`.
     fn fitting(&self, room: Bytes, most: usize) -> Vec<Subject> {
         let mut found: Vec<(Risk, Subject)> = Vec::new();
         for waiters in self.room.range(..=class_of(room)).map(|(_, waiters)| waiters) {
             found.extend(waiters.iter().take(most).copied());
         }
         found.sort_unstable();
+        let mut left = room;
+        found.retain(|(_, subject)| {
+            let need = self.places.get(subject).and_then(|place| place.room);
+            let fits = need.is_some_and(|need| need <= left);
+            if let Some(need) = need.filter(|_| fits) {
+                left = left.saturating_sub(need);
+            }
+            fits
+        });
         found.into_iter().take(most).map(|(_, subject)| subject).collect()
     }
 

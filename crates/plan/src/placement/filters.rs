@@ -9,6 +9,7 @@ mod origin;
 mod room;
 mod spread;
 
+pub(super) use self::room::needed;
 use super::{Ask, Candidate};
 use crate::World;
 

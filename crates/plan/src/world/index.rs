@@ -270,6 +270,7 @@ impl World {
             }
         }
         for node in nodes_of(volume) {
+            self.review_stray(node, volume.meta.id);
             let leaving = |view: &NodeView| view.record.spec.forgotten;
             if self.nodes.get(&node).is_some_and(leaving) {
                 touched.insert(Subject::Node(node));

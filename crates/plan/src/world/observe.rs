@@ -4,7 +4,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use model::{
     Buried, Difference, HostId, HostInventory, Inventory, Liveness, NodeId, PoolId, PoolSeen,
-    ReplicaId, ReplicaSeen, Subject, TargetSeen, VolumeId,
+    ReplicaId, ReplicaSeen, Subject, TargetRef, TargetSeen, VolumeId,
 };
 
 use super::{Orphan, Touched, Verdict, World};
@@ -178,27 +178,36 @@ impl World {
             let snapshots = self.index.snapshots_of.get(id).into_iter().flatten();
             touched.extend(snapshots.map(|snapshot| Subject::Snapshot(*snapshot)));
         }
-        let Some(view) = self.nodes.get(&node) else { return };
-        let Some(inventory) = &view.inventory else { return };
-        let sequence = inventory.sequence;
-        let stray = |(volume, seen): (&VolumeId, &TargetSeen)| {
-            let buried = Buried::Target { volume: *volume, epoch: seen.epoch };
-            let wanted = self.volumes.get(volume).is_some_and(|view| {
-                let layout = &view.record.layout;
-                let named = model::TargetRef { node, epoch: seen.epoch };
-                layout.target.as_ref().is_some_and(|target| target.reference() == named)
-                    || layout.old_targets.contains(&named)
-            });
-            (!wanted && !view.tombstones.contains_key(&buried)).then_some(buried)
-        };
-        let strays: Vec<Buried> = inventory.targets.iter().filter_map(stray).collect();
+        for id in volumes {
+            self.review_stray(node, *id);
+        }
+    }
+
+    /// Whether a reported target is one that no layout and no tombstone names.
+    pub(super) fn review_stray(&mut self, node: NodeId, volume: VolumeId) {
         let now = self.now;
+        let layout = self.volumes.get(&volume).map(|view| &view.record.layout);
         let Some(view) = self.nodes.get_mut(&node) else { return };
-        view.orphans.retain(|buried, _| {
-            !matches!(buried, Buried::Target { .. }) || strays.contains(buried)
+        let Some(inventory) = &view.inventory else { return };
+        let strays = |buried: &Buried| {
+            matches!(buried, Buried::Target { volume: own, .. }
+            if *own == volume)
+        };
+        let seen: Option<&TargetSeen> = inventory.targets.get(&volume);
+        let named = seen.map(|seen| TargetRef { node, epoch: seen.epoch });
+        let stray = named.filter(|named| {
+            let wanted = layout.is_some_and(|layout| {
+                layout.target.as_ref().is_some_and(|target| target.reference() == *named)
+                    || layout.old_targets.contains(named)
+            });
+            let buried = Buried::Target { volume, epoch: named.epoch };
+            !wanted && !view.tombstones.contains_key(&buried)
         });
-        for buried in strays {
-            view.orphans.entry(buried).or_insert(Orphan { since: now, first_sequence: sequence });
+        let stray = stray.map(|named| Buried::Target { volume, epoch: named.epoch });
+        view.orphans.retain(|buried, _| !strays(buried) || Some(*buried) == stray);
+        if let Some(buried) = stray {
+            let first = Orphan { since: now, first_sequence: inventory.sequence };
+            view.orphans.entry(buried).or_insert(first);
         }
     }
 

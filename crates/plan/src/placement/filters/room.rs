@@ -8,9 +8,13 @@ use crate::{
 };
 
 /// A thin copy takes space as it is written. A pool with less than this left would fail it at once.
-pub(crate) const THIN_START: Bytes = Bytes::mib(64);
+const THIN_START: Bytes = Bytes::mib(64);
+
+/// What must be free in one pool for it.
+pub(crate) fn needed(ask: &Ask<'_>) -> Bytes {
+    if ask.volume.spec.thin { ask.size.min(THIN_START) } else { ask.size }
+}
 
 pub(crate) fn admits(world: &World, ask: &Ask<'_>, candidate: Candidate<'_>) -> bool {
-    let needed = if ask.volume.spec.thin { ask.size.min(THIN_START) } else { ask.size };
-    world.room(candidate.id) >= needed
+    world.room(candidate.id) >= needed(ask)
 }
