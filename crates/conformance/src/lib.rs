@@ -10,5 +10,6 @@
     reason = "all of this crate is test: a panic is a failed check, and a report is printed"
 )]
 
+pub mod engine;
 pub mod etcd;
 pub mod store;

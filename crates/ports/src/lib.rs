@@ -4,8 +4,10 @@
 //! conformance suite. Nothing here decides anything.
 #![forbid(unsafe_code)]
 
+mod engine;
 mod store;
 
+pub use engine::{Engine, EngineError};
 pub use store::{
     Change, Compare, Entry, Expect, Kept, Key, LeaseId, LeaseRequest, Page, Revision, Store,
     StoreError, Txn, TxnOutcome, Watch, WatchEvent, Write,

@@ -1,8 +1,11 @@
 //! A whole cluster in one value: who is there, what is on its way, and what time it is.
 
+mod faults;
 mod judge;
 mod processes;
 mod records;
+#[cfg(test)]
+mod smoke;
 #[cfg(test)]
 mod tests;
 
@@ -97,6 +100,8 @@ enum Item {
     Resume(Party),
     /// Some cut may be over.
     Healed,
+    /// A fault is over.
+    Undo(faults::Undo),
 }
 
 /// Lines of a trace that are kept.
@@ -189,6 +194,7 @@ impl Cluster {
             Item::Start(party) => self.start(party),
             Item::Resume(party) => self.resume(party),
             Item::Healed => self.healed(),
+            Item::Undo(undo) => self.undo(undo),
         }
     }
 

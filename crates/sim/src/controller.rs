@@ -20,6 +20,16 @@ pub trait Brain {
     fn next_deadline(&self) -> Option<Time>;
 }
 
+impl<P: plan::Planner> Brain for reconcile::Reconciler<P> {
+    fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        Self::handle(self, now, event)
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        Self::next_deadline(self)
+    }
+}
+
 pub struct Controller {
     pub index: u8,
     pub instance: InstanceId,

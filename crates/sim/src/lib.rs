@@ -1,8 +1,8 @@
 //! The deterministic simulator of a whole cluster.
 //!
 //! A queue of (time, event) and one seeded generator drive the real controllers against a store, a
-//! network, engines and hosts that behave and misbehave. A run is a function of a seed and a script;
-//! after each event every promise is judged. Nothing here is used in production.
+//! network, engines and hosts that behave and misbehave. A run is a function of a seed and a
+//! script; after each event every promise is judged. Nothing here is used in production.
 #![forbid(unsafe_code)]
 
 mod names;
@@ -19,6 +19,8 @@ pub mod fakes;
 mod controller;
 mod oracle;
 mod setup;
+
+mod script;
 
 mod cluster;
 
@@ -38,4 +40,5 @@ pub use oracle::{Broken, Copies, Counts, Destroyed, Oracle, Truth};
 pub use party::Party;
 pub use queue::Queue;
 pub use random::Random;
+pub use script::{Action, Ask, Expect, Fault, Line, Script, Unreadable};
 pub use setup::{DiskSetup, Setup, disk_path};

@@ -9,6 +9,8 @@ pub struct Network {
     /// Nothing goes from the first to the second until then.
     cuts: Vec<(Party, Party, Time)>,
     pub weather: Weather,
+    /// What goes to the store and comes from it takes longer by up to this.
+    pub store_slower: Millis,
     /// When the last message of a stream arrives: the next one must not overtake it.
     streams: std::collections::BTreeMap<(Party, Party), Time>,
 }
@@ -63,6 +65,7 @@ impl Network {
     pub fn heal(&mut self) {
         self.cuts.clear();
         self.weather = Weather::default();
+        self.store_slower = Millis::ZERO;
     }
 
     /// Cuts that are over, to be told to those who may talk again.
@@ -99,6 +102,9 @@ impl Network {
             return (None, None);
         }
         let mut at = now + self.delay(random);
+        if from == Party::Store || to == Party::Store {
+            at = at + Millis(random.below(self.store_slower.0));
+        }
         if class == Class::Stream {
             let before = self.streams.entry((from, to)).or_default();
             at = at.max(*before);

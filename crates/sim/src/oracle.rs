@@ -109,7 +109,7 @@ impl Oracle {
             let promise = if value < floor { "stale-read" } else { "foreign-read" };
             let (volume, host) = (names::label(volume.0), names::label(host.0));
             let words = format!(
-                "{host} read {value} from block {block} of {volume}, at least {floor} was acknowledged"
+                "{host} read {value} from block {block} of {volume}, {floor} was acknowledged"
             );
             self.break_promise(promise, words);
         }

@@ -57,6 +57,11 @@ impl<T> Queue<T> {
         self.heap.peek().map(|Reverse(item)| item.at)
     }
 
+    /// Takes away what must not happen any more.
+    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        self.heap.retain(|Reverse(item)| keep(&item.what));
+    }
+
     pub fn len(&self) -> usize {
         self.heap.len()
     }

@@ -21,7 +21,7 @@ use crate::{
     names,
 };
 
-struct Idle;
+pub(super) struct Idle;
 
 impl Brain for Idle {
     fn handle(&mut self, _: Time, _: Event) -> Vec<Effect> {
@@ -397,6 +397,23 @@ fn a_snapshot_that_one_copy_has_no_room_for_is_on_none() {
     let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
     let seen = engine.targets[&names::volume("v")].seen();
     assert_eq!((seen.health, seen.failed_snapshots), (TargetHealth::Serving, vec![attempt]));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = |seed| {
+        let mut bench = Bench::new(seed);
+        bench.cluster.tracing();
+        bench.run(1);
+        bench.configure();
+        bench.run(1);
+        bench.move_to("n1");
+        bench.run(10);
+        let trace: Vec<_> = bench.cluster.trace_tail().map(str::to_owned).collect();
+        (bench.cluster.events, trace)
+    };
+    assert_eq!(run(11), run(11));
+    assert_ne!(run(11), run(12));
 }
 
 /// Every kind of fault at once, over many seeds: whatever happens, no promise about data breaks.

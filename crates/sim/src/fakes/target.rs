@@ -6,8 +6,8 @@
 //!    └──────────┴───────────┘ not enough copies,   ├─▶ Fenced   a higher epoch was seen
 //!                             or the record moved  └─▶ Failed   nothing more can be promised
 //! ```
-//! Fenced and failed ones never acknowledge anything again. Regions, bitmaps and flushes are left to
-//! the real mirror: a copy is always whole here.
+//! Fenced and failed ones never acknowledge anything again. Regions, bitmaps and flushes are left
+//! to the real mirror: a copy is always whole here.
 
 mod change;
 mod child;

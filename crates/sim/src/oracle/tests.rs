@@ -1,3 +1,5 @@
+//! The judge judged: each promise broken on paper, and kept.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Bytes, Epoch, Key, Membership, NodeId, ReplicaId, Roster, VolumeId};

@@ -45,7 +45,7 @@ impl Change {
 }
 
 impl Target {
-    /// Nothing may be acknowledged: a copy that counts is not there, or the record is being changed.
+    /// Nothing may be acknowledged: a copy that counts is not there, or the record is changed.
     pub(super) fn is_held(&self) -> bool {
         let changing =
             self.change.as_ref().is_some_and(|c| !matches!(c.stage, Stage::Drain | Stage::Images));
@@ -171,7 +171,7 @@ impl Target {
         let Some(change) = &self.change else { return };
         match (&change.stage, answer) {
             (Stage::Commit, StoreAnswer::Committed(Ok(TxnOutcome::Committed { revision }))) => {
-                self.committed(ctx, revision)
+                self.committed(ctx, revision);
             }
             (
                 Stage::Commit,

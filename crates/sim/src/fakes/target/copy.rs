@@ -1,4 +1,4 @@
-//! Making copies equal: the resync after an unclean stop, and the rebuild of one that missed writes.
+//! Making copies equal: resync after an unclean stop, rebuild of one that missed writes.
 //!
 //! One block at a time and one per beat, so that it takes long enough for something to happen.
 
