@@ -1,8 +1,8 @@
 //! Finding out what became of a commit whose answer did not come.
 //!
 //! The keys are read until the outcome is certain: written as asked (it happened), or a compare
-//! that can never hold again (it did not, and a late copy of it cannot either). Else it is sent again,
-//! which is harmless: of two copies one is refused.
+//! that can never hold again (it did not, and a late copy of it cannot either). Else it is sent
+//! again, which is harmless: of two copies one is refused.
 
 use std::rc::Rc;
 
