@@ -1,1 +1,40 @@
-fn main() {}
+//! The one binary.
+//!
+//! For now it holds what a person needs at the store: checking, reading, backing up and restoring it,
+//! and judging its records by the promises. Controller, engine and node join it as they are built.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
+
+mod doctor;
+mod store_command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, about = "Replicated block volumes on ordinary machines")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check, read, back up and restore an embedded store that no controller has open
+    #[command(subcommand)]
+    Store(store_command::StoreCommand),
+    /// Judge the records of an embedded store by Holdfast's promises
+    Doctor(doctor::Doctor),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Store(command) => command.run(),
+        Command::Doctor(doctor) => doctor.run(),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("holdfast: {error:#}");
+        ExitCode::FAILURE
+    })
+}
