@@ -264,8 +264,12 @@ impl World {
             self.reorder_pool(replica.pool);
             self.review_orphan(replica.node, replica.id);
             // A pool or node that is on its way out waits for its last replica.
-            let pool = self.pools.get(&replica.pool);
-            if pool.is_some_and(|view| view.record.spec.deleting || view.record.spec.forgotten) {
+            let leaving = |view: &PoolView| {
+                let home = self.nodes.get(&view.record.spec.node);
+                let with_node = home.is_none_or(|home| home.record.spec.forgotten);
+                view.record.spec.deleting || view.record.spec.forgotten || with_node
+            };
+            if self.pools.get(&replica.pool).is_some_and(leaving) {
                 touched.insert(Subject::Pool(replica.pool));
             }
         }
