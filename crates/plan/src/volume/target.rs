@@ -108,7 +108,12 @@ pub(super) fn unease(
     let elsewhere = |node: NodeId| node != target.node && may_serve(look, node);
     let better = || look.good().any(|copy| !copy.draining && elsewhere(copy.replica.node));
     let node = look.world.node(target.node)?;
-    if node.record.spec.draining && (better() || choose(look, &avoiding(target)).is_ok()) {
+    // Only to a node that is not drained itself, or two of them would pass the target to and fro.
+    let is_spared = |node: NodeId| {
+        node != target.node && look.world.node(node).is_some_and(|view| !view.record.spec.draining)
+    };
+    let away = || choose(look, &avoiding(target)).is_ok_and(|(node, _)| is_spared(node));
+    if node.record.spec.draining && (better() || away()) {
         return Some(SwitchoverCause::Drain);
     }
     if target.stage != TargetStage::Serving {
