@@ -11,7 +11,7 @@ use crate::{
 
 pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Option<Step> {
     let Subject::Node(id) = subject else { return None };
-    let view = world.node(id)?;
+    let view = world.node(id).filter(|view| !view.record.spec.forgotten)?;
     let cluster = world.cluster.as_ref()?;
     let inventory = view.inventory.as_ref()?;
     for (buried, orphan) in &view.orphans {
@@ -48,6 +48,10 @@ fn proof(world: &World, view: &NodeView, cluster: &Cluster, buried: Buried) -> R
     let inventory = view.inventory.as_ref();
     match buried {
         Buried::Replica { replica, pool } => {
+            // Its node would not be told: a tombstone in a pool without a record says nothing.
+            if world.pools.get(&pool).is_none_or(|view| view.record.spec.forgotten) {
+                return Err("its pool is in no record".into());
+            }
             // A volume whose record does not decode still owns its replicas.
             if let Some(lost) = world.quarantined.values().next() {
                 return Err(alloc::format!("{} is quarantined and may name it", lost.key));
