@@ -3,6 +3,7 @@
 mod faults;
 mod judge;
 mod processes;
+mod promises;
 mod records;
 #[cfg(test)]
 mod smoke;
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{HostId, Millis, NodeId, Time};
 use reconcile::Event;
 
+use self::promises::Promises;
 pub use self::records::Records;
 use crate::{
     Brain, Broken, Controller, Ctx, Message, Network, Oracle, Outbox, Party, Queue, Random, Timer,
@@ -42,6 +44,9 @@ pub struct Cluster {
     pauses: BTreeMap<Party, Pause>,
     trace: VecDeque<String>,
     brain: NewBrain,
+    promises: Promises,
+    /// Steps of controllers that are gone.
+    past_steps: BTreeMap<&'static str, u64>,
 }
 
 pub type Answer = (u64, Result<reconcile::Reply, plan::Refusal>);
@@ -56,6 +61,8 @@ pub struct Machine {
     pub engine: Option<Engine>,
     pub lives: u32,
     pub is_powered: bool,
+    /// Gone for ever.
+    pub is_lost: bool,
 }
 
 #[derive(Debug, Default)]
@@ -135,6 +142,8 @@ impl Cluster {
             pauses: BTreeMap::new(),
             trace: VecDeque::new(),
             brain,
+            promises: Promises::default(),
+            past_steps: BTreeMap::new(),
         };
         setup.build(&mut cluster);
         cluster

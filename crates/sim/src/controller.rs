@@ -18,6 +18,11 @@ pub trait Brain {
     fn handle(&mut self, now: Time, event: Event) -> Vec<Effect>;
     /// When it wants to be woken at the latest.
     fn next_deadline(&self) -> Option<Time>;
+    fn is_leader(&self) -> bool;
+    /// Nothing is queued, in flight or on its way.
+    fn is_idle(&self) -> bool;
+    fn world(&self) -> &plan::World;
+    fn stats(&self) -> &reconcile::Stats;
 }
 
 impl<P: plan::Planner> Brain for reconcile::Reconciler<P> {
@@ -27,6 +32,22 @@ impl<P: plan::Planner> Brain for reconcile::Reconciler<P> {
 
     fn next_deadline(&self) -> Option<Time> {
         Self::next_deadline(self)
+    }
+
+    fn is_leader(&self) -> bool {
+        Self::is_leader(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        Self::is_idle(self)
+    }
+
+    fn world(&self) -> &plan::World {
+        Self::world(self)
+    }
+
+    fn stats(&self) -> &reconcile::Stats {
+        Self::stats(self)
     }
 }
 

@@ -24,9 +24,15 @@ mod script;
 
 mod cluster;
 
+mod generate;
+mod run;
+mod settle;
+mod user;
+
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
 pub use controller::{Brain, Controller};
 pub use ctx::{Ctx, Outbox, Timer};
+pub use generate::generate;
 pub use message::{
     Call, Caller, ChildDone, ChildError, ChildOp, ChildReply, ChildRequest, Frozen, Header,
     Message, PathOp, PathReply, PathRequest, PathResult, StoreAnswer, StoreOp, Watched,
@@ -40,5 +46,6 @@ pub use oracle::{Broken, Copies, Counts, Destroyed, Oracle, Truth};
 pub use party::Party;
 pub use queue::Queue;
 pub use random::Random;
-pub use script::{Action, Ask, Expect, Fault, Line, Script, Unreadable};
+pub use run::{Failure, Kind, Options, Report, run};
+pub use script::{Action, Ask, Expect, Fault, Line, Script, Unreadable, Wish};
 pub use setup::{DiskSetup, Setup, disk_path};

@@ -62,6 +62,11 @@ impl Network {
         self.cuts.push((from, to, until));
     }
 
+    /// No weather, and a store as near as usual.
+    pub fn is_calm(&self) -> bool {
+        self.weather == Weather::default()
+    }
+
     pub fn heal(&mut self) {
         self.cuts.clear();
         self.weather = Weather::default();

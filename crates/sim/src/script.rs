@@ -26,7 +26,11 @@ use core::fmt;
 use model::Millis;
 
 use self::words::Words;
-pub use self::{ask::Ask, expect::Expect, fault::Fault};
+pub use self::{
+    ask::{Ask, Wish},
+    expect::Expect,
+    fault::Fault,
+};
 use crate::{DiskSetup, Setup};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -37,11 +37,15 @@ impl Cluster {
             Fault::PowerOff { node, down } => {
                 let node = names::node(node);
                 self.power_off(node);
-                if let Some(down) = down {
-                    self.undo_in(*down, Undo::PowerOn(node));
+                match down {
+                    Some(down) => self.undo_in(*down, Undo::PowerOn(node)),
+                    None => self.nodes.entry(node).or_default().is_lost = true,
                 }
             }
-            Fault::PowerOn { node } => self.power_on(names::node(node)),
+            Fault::PowerOn { node } => {
+                self.nodes.entry(names::node(node)).or_default().is_lost = false;
+                self.power_on(names::node(node));
+            }
             Fault::Pause { party, span } => self.pause(*party, *span),
             Fault::Cut { one, other, span } => {
                 self.cut(*one, *other, *span);
@@ -113,7 +117,11 @@ impl Cluster {
             Undo::Filler { node, pool } => self.change_disk(node, pool, |disk| {
                 disk.filler = Bytes::ZERO;
             }),
-            Undo::PowerOn(node) => self.power_on(node),
+            Undo::PowerOn(node) => {
+                if !self.nodes.get(&node).is_some_and(|machine| machine.is_lost) {
+                    self.power_on(node);
+                }
+            }
             Undo::Isolate { node, span } => self.isolate(Party::Node(node), span),
         }
     }

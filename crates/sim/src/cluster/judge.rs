@@ -10,6 +10,7 @@ use crate::{Copies, Truth, fakes::disk::ReplicaDisk};
 impl Cluster {
     pub(super) fn judge(&mut self) {
         self.records.follow(&self.store.core, self.store.incarnation);
+        self.judge_commits();
         for key in core::mem::take(&mut self.records.changed) {
             match key {
                 Key::Membership(volume) => {

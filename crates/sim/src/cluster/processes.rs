@@ -144,7 +144,11 @@ impl Cluster {
         match party {
             Party::Store | Party::User => {}
             Party::Controller(index) => {
-                self.controllers[usize::from(index)].process = None;
+                if let Some(past) = self.controllers[usize::from(index)].process.take() {
+                    for (kind, count) in &past.brain.stats().steps {
+                        *self.past_steps.entry(*kind).or_default() += count;
+                    }
+                }
                 self.store.forget(party);
             }
             Party::Node(node) => self.nodes.entry(node).or_default().engine = None,
@@ -210,6 +214,36 @@ impl Cluster {
         self.network.heal();
         self.store.outage = None;
         self.reconnect_all();
+    }
+
+    /// Machines that lost power for a time have it again, and every process runs. What was taken away
+    /// for ever stays away.
+    pub fn power_all_on(&mut self) {
+        let off: Vec<NodeId> = self
+            .nodes
+            .iter()
+            .filter(|(_, machine)| !machine.is_powered && !machine.is_lost)
+            .map(|(node, _)| *node)
+            .collect();
+        for node in off {
+            self.power_on(node);
+        }
+        for party in self.everybody() {
+            if !self.is_running(party) {
+                self.start_in(party, Millis(500));
+            }
+        }
+    }
+
+    /// Committed steps by kind, of all controllers that ran.
+    pub fn steps(&self) -> std::collections::BTreeMap<&'static str, u64> {
+        let mut steps = self.past_steps.clone();
+        for controller in self.controllers.iter().filter_map(|seat| seat.process.as_ref()) {
+            for (kind, count) in &controller.brain.stats().steps {
+                *steps.entry(*kind).or_default() += count;
+            }
+        }
+        steps
     }
 
     pub fn cut(&mut self, from: Party, to: Party, span: Millis) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Key, Membership, Record, Revision, Volume, VolumeId};
+use model::{Key, Membership, Record, Revision, Volume, VolumeId, Write};
 use ports::{Change, Entry};
 use store::memory::Core;
 
@@ -18,7 +18,26 @@ pub struct Records {
     /// Keys that changed since they were last taken.
     pub changed: BTreeSet<Key>,
     pub revision: Revision,
+    /// What was committed since it was last taken, for the promises.
+    pub commits: Vec<Committed>,
     incarnation: u32,
+}
+
+/// One revision of the store.
+#[derive(Debug)]
+pub struct Committed {
+    pub revision: Revision,
+    pub writes: Vec<Write>,
+    /// Some of it does not decode.
+    pub is_garbled: bool,
+    /// It is the whole content of another store.
+    pub is_whole: bool,
+}
+
+impl Committed {
+    fn new(revision: Revision) -> Self {
+        Self { revision, writes: Vec::new(), is_garbled: false, is_whole: false }
+    }
 }
 
 impl Records {
@@ -36,12 +55,14 @@ impl Records {
             return;
         };
         for event in changes.events {
+            let mut committed = Committed::new(event.revision);
             for change in event.changes {
                 match change {
-                    Change::Put(entry) => self.put(&entry),
-                    Change::Deleted { key, .. } => self.delete(&key),
+                    Change::Put(entry) => self.put(&entry, &mut committed),
+                    Change::Deleted { key, .. } => self.delete(&key, &mut committed),
                 }
             }
+            self.commits.push(committed);
         }
         self.revision = core.revision();
     }
@@ -52,17 +73,20 @@ impl Records {
         self.changed.extend(before.into_keys());
         self.incarnation = incarnation;
         self.revision = core.revision();
+        let mut committed = Committed::new(self.revision);
+        committed.is_whole = true;
         let mut after: Option<String> = None;
         while let Ok(page) = core.list("", after.as_deref(), usize::MAX, None) {
-            page.entries.iter().for_each(|entry| self.put(entry));
+            page.entries.iter().for_each(|entry| self.put(entry, &mut committed));
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
+        self.commits.push(committed);
     }
 
-    fn put(&mut self, entry: &Entry) {
+    fn put(&mut self, entry: &Entry, committed: &mut Committed) {
         let Ok(key) = entry.key.parse::<Key>() else { return };
         if let Key::Tombstone(..) = key {
             self.buried.insert(key.clone());
@@ -70,22 +94,25 @@ impl Records {
         match Record::decode(&key, &entry.value, entry.modified) {
             Ok(record) => {
                 self.undecodable.remove(&entry.key);
+                committed.writes.push(Write::Put(key.clone(), record.clone()));
                 self.by_key.insert(key.clone(), record);
             }
             Err(_) => {
+                committed.is_garbled = true;
                 self.undecodable.insert(entry.key.clone());
             }
         }
         self.changed.insert(key);
     }
 
-    fn delete(&mut self, key: &str) {
+    fn delete(&mut self, key: &str, committed: &mut Committed) {
         self.undecodable.remove(key);
         let Ok(key) = key.parse::<Key>() else { return };
         if let Key::Volume(volume) = key {
             self.deleted.insert(volume);
         }
         self.by_key.remove(&key);
+        committed.writes.push(Write::Delete(key.clone()));
         self.changed.insert(key);
     }
 

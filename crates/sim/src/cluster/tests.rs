@@ -21,7 +21,11 @@ use crate::{
     names,
 };
 
-pub(super) struct Idle;
+#[derive(Default)]
+pub(super) struct Idle {
+    world: plan::World,
+    stats: reconcile::Stats,
+}
 
 impl Brain for Idle {
     fn handle(&mut self, _: Time, _: Event) -> Vec<Effect> {
@@ -30,6 +34,22 @@ impl Brain for Idle {
 
     fn next_deadline(&self) -> Option<Time> {
         None
+    }
+
+    fn is_leader(&self) -> bool {
+        false
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    fn world(&self) -> &plan::World {
+        &self.world
+    }
+
+    fn stats(&self) -> &reconcile::Stats {
+        &self.stats
     }
 }
 
@@ -63,7 +83,7 @@ impl Bench {
         }
         setup.hosts.insert("h1".into(), None);
         setup.hosts.insert("h2".into(), None);
-        let cluster = Cluster::new(seed, &setup, Box::new(|_, _, _| Box::new(Idle)));
+        let cluster = Cluster::new(seed, &setup, Box::new(|_, _, _| Box::new(Idle::default())));
         let hosts = BTreeSet::from([names::host("h1")]);
         let mut bench = Self {
             cluster,

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use model::{Millis, Revision, Time};
-use ports::{StoreError, Txn, TxnOutcome};
+use ports::{Expect, StoreError, Txn, TxnOutcome};
 use store::memory::Core;
 
 use crate::{Call, Ctx, Message, Party, StoreAnswer, StoreOp, Watched};
@@ -18,8 +18,15 @@ pub struct Store {
     /// Backups: what the store was at these times.
     backups: VecDeque<(Time, Core)>,
     watchers: BTreeMap<Party, Revision>,
-    /// Until where the judges have seen its history.
-    pub judged: Revision,
+    /// Who made each revision, until the judges have taken it.
+    pub authors: BTreeMap<Revision, Writer>,
+}
+
+/// Who wrote, and under which leader's key, if it named one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    pub party: Party,
+    pub guard: Option<Revision>,
 }
 
 /// What is wrong with it just now.
@@ -43,7 +50,7 @@ impl Default for Store {
             outage: None,
             backups: VecDeque::new(),
             watchers: BTreeMap::new(),
-            judged: Revision::ZERO,
+            authors: BTreeMap::new(),
         }
     }
 }
@@ -79,7 +86,7 @@ impl Store {
                 Ok((entries, revision)) => StoreAnswer::Read { entries, revision },
                 Err(_) => StoreAnswer::Unavailable,
             },
-            StoreOp::Commit(txn) => StoreAnswer::Committed(self.core.commit(txn)),
+            StoreOp::Commit(txn) => StoreAnswer::Committed(self.commit(from, txn)),
             StoreOp::Lease(request) => {
                 StoreAnswer::Lease(self.core.lease(since_start(ctx.now), *request))
             }
@@ -91,6 +98,18 @@ impl Store {
                 StoreAnswer::Watched(watched)
             }
         }
+    }
+
+    fn commit(&mut self, party: Party, txn: &Txn) -> Result<TxnOutcome, StoreError> {
+        let outcome = self.core.commit(txn);
+        if let Ok(TxnOutcome::Committed { revision }) = &outcome {
+            let guard = txn.compares.iter().find_map(|compare| match compare.expect {
+                Expect::CreatedAt(created) if compare.key == "leader" => Some(created),
+                _ => None,
+            });
+            self.authors.insert(*revision, Writer { party, guard });
+        }
+        outcome
     }
 
     fn list(&self) -> StoreAnswer {
@@ -142,7 +161,7 @@ impl Store {
 
     /// A write of the outside: of a fault, or of a test.
     pub fn write(&mut self, ctx: &mut Ctx<'_>, txn: &Txn) -> Result<TxnOutcome, StoreError> {
-        let outcome = self.core.commit(txn);
+        let outcome = self.commit(Party::Store, txn);
         self.push(ctx);
         outcome
     }

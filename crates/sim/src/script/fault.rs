@@ -207,6 +207,34 @@ impl Fault {
         }))
     }
 
+    /// Every kind that scripts made from seeds have.
+    pub const KINDS: &'static [&'static str] = &[
+        "kill engine",
+        "kill host",
+        "kill controller",
+        "power off for a time",
+        "power off for ever",
+        "pause engine",
+        "pause host",
+        "pause controller",
+        "cut",
+        "cut one way",
+        "isolate",
+        "flap",
+        "store silent",
+        "store refusing",
+        "store slow",
+        "store compacts",
+        "store ends leases",
+        "garble",
+        "fault pool",
+        "pull disk",
+        "fill pool",
+        "swap disk",
+        "weather",
+        "clock",
+    ];
+
     /// The name under which it is counted.
     pub const fn kind(&self) -> &'static str {
         match self {

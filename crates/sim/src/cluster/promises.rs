@@ -1,0 +1,151 @@
+//! The promises of crate `invariants`, judged on every commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use invariants::{Author, Seen, check_all, check_commit, check_commit_seen};
+use model::{Inventory, Key, NodeId, Record, Revision, Time, Write, limits::DEAD_AFTER};
+
+use super::{Cluster, records::Committed};
+use crate::{Party, fakes::store::Writer};
+
+#[derive(Debug, Default)]
+pub(super) struct Promises {
+    records: invariants::Records,
+    /// Since when each node is up and in touch with everybody.
+    steady_since: BTreeMap<NodeId, Time>,
+}
+
+/// Bytes that may be promised per byte of capacity: the planner's own limit, stated again.
+const OVERCOMMIT: u64 = 4;
+
+impl Cluster {
+    pub(super) fn judge_commits(&mut self) {
+        self.note_steady();
+        for committed in core::mem::take(&mut self.records.commits) {
+            self.judge_commit(&committed);
+        }
+    }
+
+    fn judge_commit(&mut self, committed: &Committed) {
+        let writer = self.store.authors.remove(&committed.revision);
+        let Committed { revision, writes, is_garbled, is_whole } = committed;
+        if *is_whole {
+            self.promises.records = invariants::Records::loaded(*revision, writes);
+            return;
+        }
+        let author = if *is_garbled {
+            Author::Recovery
+        } else {
+            author(writer, writes, &self.promises.records)
+        };
+        let commit = self.promises.records.apply(*revision, author, writes);
+        let mut broken = check_commit(&self.promises.records, &commit);
+        if needs_sight(writes) {
+            let inventories = self.true_inventories();
+            let steady = self.steady();
+            let seen = Seen { inventories: &inventories, steady: &steady, overcommit: OVERCOMMIT };
+            broken.extend(check_commit_seen(&self.promises.records, &commit, &seen));
+        }
+        for broken in broken {
+            let words = format!("{} ({author:?} at revision {revision})", broken.words);
+            let words = format!("{}: {words}", broken.subject);
+            self.oracle.break_promise(broken.promise, words);
+        }
+    }
+
+    /// Everything once more, where nothing is under way.
+    pub fn judge_records(&mut self) {
+        for broken in check_all(&self.promises.records) {
+            let words = format!("{}: {}", broken.subject, broken.words);
+            self.oracle.break_promise(broken.promise, words);
+        }
+    }
+
+    fn true_inventories(&mut self) -> BTreeMap<NodeId, Inventory> {
+        let mut inventories = BTreeMap::new();
+        for (node, machine) in &mut self.nodes {
+            if let Some(engine) = &mut machine.engine {
+                inventories.insert(*node, engine.inventory(&machine.disks));
+            }
+        }
+        inventories
+    }
+
+    fn note_steady(&mut self) {
+        for node in self.nodes.keys().copied().collect::<Vec<_>>() {
+            if self.is_in_touch(Party::Node(node)) {
+                self.promises.steady_since.entry(node).or_insert(self.now);
+            } else {
+                self.promises.steady_since.remove(&node);
+            }
+        }
+    }
+
+    fn is_in_touch(&self, party: Party) -> bool {
+        self.is_running(party)
+            && !self.pauses.contains_key(&party)
+            && self.network.is_calm()
+            && (0..self.controllers.len()).all(|index| {
+                let controller = Party::Controller(u8::try_from(index).unwrap_or(u8::MAX));
+                !self.network.is_cut(party, controller, self.now)
+                    && !self.network.is_cut(controller, party, self.now)
+            })
+    }
+
+    fn steady(&self) -> BTreeSet<NodeId> {
+        // Twice the time: a controller may have begun to listen only now.
+        let long = |since: &Time| self.now.since(*since).0 >= 2 * DEAD_AFTER.0;
+        let steady = self.promises.steady_since.iter().filter(|(_, since)| long(since));
+        steady.map(|(node, _)| *node).collect()
+    }
+}
+
+/// Looking at the true machines is dear: only where a promise is about them.
+fn needs_sight(writes: &[Write]) -> bool {
+    writes.iter().any(|write| match write {
+        Write::Put(_, Record::Volume(volume)) => {
+            volume
+                .layout
+                .target
+                .as_ref()
+                .is_some_and(|target| target.stage == model::TargetStage::Starting)
+                || volume.layout.stage == model::VolumeStage::Creating
+                || volume.layout.replicas.iter().any(|r| r.stage == model::ReplicaStage::Creating)
+        }
+        Write::Delete(Key::Tombstone(..)) => true,
+        _ => false,
+    })
+}
+
+fn author(writer: Option<Writer>, writes: &[Write], records: &invariants::Records) -> Author {
+    let Some(Writer { party, guard }) = writer else { return Author::Other };
+    match party {
+        // A fault, or its repair.
+        Party::Store => Author::Recovery,
+        Party::Controller(_) if is_recovery(writes) => Author::Recovery,
+        Party::Controller(_) => {
+            guard.map_or(Author::Other, |created: Revision| Author::Leader { created })
+        }
+        Party::Node(_) => engine(writes, records),
+        Party::User | Party::Host(_) => Author::Other,
+    }
+}
+
+fn is_recovery(writes: &[Write]) -> bool {
+    writes.iter().any(|write| {
+        matches!(write, Write::Put(_, Record::Event(event))
+            if event.words.starts_with("recovered from the pools"))
+    })
+}
+
+/// The process that writes a membership record names itself in it, now or before.
+fn engine(writes: &[Write], records: &invariants::Records) -> Author {
+    let owner = writes.iter().find_map(|write| match write {
+        Write::Put(Key::Membership(volume), Record::Membership(new)) => {
+            let old = records.memberships.get(volume).and_then(|old| old.owner);
+            new.owner.or(old)
+        }
+        _ => None,
+    });
+    owner.map_or(Author::Other, |instance| Author::Engine { instance })
+}

@@ -1,0 +1,250 @@
+//! After the faults: everything that was asked for must come true, and then nothing more may happen.
+
+use model::{
+    Cause, HostStage, Key, Liveness, Millis, Publication, Record, SnapshotStage, Subject, Volume,
+    VolumeStage, Wait,
+};
+
+use crate::{Cluster, Expect, Failure, Kind, Party, names, run::run_until, user::User};
+
+/// How long the world may take. Longer than every waiting time of the rules, since a machine that is
+/// gone for ever is replaced only after its own.
+const PATIENCE: Millis = Millis::minutes(45);
+const LOOK_EVERY: Millis = Millis::seconds(5);
+/// Nothing may happen for this long after everything is done.
+const QUIET: Millis = Millis::seconds(40);
+
+pub(crate) struct Settled {
+    /// Something was lost for ever: a volume may be without a healthy copy.
+    pub(crate) lasting: bool,
+}
+
+pub(crate) fn settle(
+    cluster: &mut Cluster,
+    user: &mut User,
+    settled: &Settled,
+) -> Result<(), Failure> {
+    cluster.note("the faults are over");
+    cluster.calm();
+    cluster.power_all_on();
+    let until = cluster.now + PATIENCE;
+    loop {
+        let next = cluster.now + LOOK_EVERY;
+        run_until(cluster, user, next)?;
+        match lacking(cluster, user, settled) {
+            None => break,
+            Some(words) if cluster.now >= until => return Err(stuck(cluster, words)),
+            Some(_) => {}
+        }
+    }
+    cluster.judge_records();
+    let revision = cluster.store.core.revision();
+    let until = cluster.now + QUIET;
+    run_until(cluster, user, until)?;
+    if cluster.store.core.revision() != revision {
+        let words = format!(
+            "everything was done at revision {revision}, and the store is at {}",
+            cluster.store.core.revision()
+        );
+        return Err(restless(cluster, words));
+    }
+    let step = leader(cluster)
+        .and_then(|brain| plan::sweep(brain.world()).into_iter().find_map(|(_, plan)| plan.step));
+    match step {
+        Some(step) => Err(restless(cluster, step.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn stuck(cluster: &Cluster, words: String) -> Failure {
+    failure(cluster, Kind::NoProgress, words.split(':').next().unwrap_or("progress"), words.clone())
+}
+
+fn restless(cluster: &Cluster, words: String) -> Failure {
+    failure(cluster, Kind::NoProgress, "quiet when done", words)
+}
+
+fn failure(cluster: &Cluster, kind: Kind, promise: &str, words: String) -> Failure {
+    let at = cluster.now.since(crate::START);
+    Failure { kind, promise: promise.into(), words, at, event: cluster.events }
+}
+
+fn leader(cluster: &Cluster) -> Option<&dyn crate::Brain> {
+    let brains = cluster.controllers.iter().filter_map(|seat| seat.process.as_ref());
+    brains.map(|controller| controller.brain.as_ref()).find(|brain| brain.is_leader())
+}
+
+/// What is still to be done: its kind before the colon, then what it is about.
+fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> {
+    if user.is_waiting() {
+        return Some("requests are answered: some are not".into());
+    }
+    let Some(brain) = leader(cluster) else {
+        return Some("someone leads: nobody does".into());
+    };
+    let world = brain.world();
+    if let Some(why) = world.read_only() {
+        return Some(format!("the leader acts: it is read-only, {why}"));
+    }
+    if !brain.is_idle() {
+        return Some("the leader rests: it is busy".into());
+    }
+    for record in cluster.records.by_key.values() {
+        let found = match record {
+            Record::Volume(volume) => unfinished(cluster, world, volume, settled),
+            Record::Snapshot(snapshot) => {
+                let taking = snapshot.layout.stage == SnapshotStage::Taking;
+                let name = &snapshot.meta.name;
+                (taking || snapshot.spec.deleting)
+                    .then(|| format!("snapshots end: {name} is neither taken nor deleted"))
+            }
+            Record::Tombstone(tombstone) => {
+                let alive = world.liveness(tombstone.node) == Liveness::Alive;
+                alive.then(|| format!("tombstones go: {} is left", tombstone.buried))
+            }
+            Record::Node(node) => (node.spec.forgotten)
+                .then(|| format!("forgotten nodes go: {} is left", node.meta.name)),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+fn unfinished(
+    cluster: &Cluster,
+    world: &plan::World,
+    volume: &Volume,
+    settled: &Settled,
+) -> Option<String> {
+    let name = &volume.meta.name;
+    let layout = &volume.layout;
+    if volume.spec.deleting {
+        return Some(format!("deletions end: {name} is left"));
+    }
+    let plan = plan::plan(world, Subject::Volume(volume.meta.id));
+    let excused = plan.waits.iter().any(|wait| is_excuse(wait, settled));
+    let waits: Vec<String> = plan.waits.iter().map(Wait::to_string).collect();
+    let waits = waits.join("; ");
+    if let Some(step) = plan.step {
+        return Some(format!("volumes rest: {name} has a step, {step}"));
+    }
+    if excused {
+        return None;
+    }
+    if let Some(Cause::Until(_)) = plan.waits.iter().map(Wait::cause).find(is_timer) {
+        return Some(format!("volumes rest: {name} waits, {waits}"));
+    }
+    let membership = cluster.records.membership(volume.meta.id)?;
+    let good = layout.replicas.iter().filter(|replica| membership.is_healthy(replica.id)).count();
+    let wanted = usize::from(volume.spec.replicas);
+    if good != wanted || layout.replicas.len() != wanted {
+        let has = layout.replicas.len();
+        return Some(format!(
+            "volumes heal: {name} has {good} healthy copies of {has}, {wanted} are wanted: {waits}"
+        ));
+    }
+    if layout.stage != VolumeStage::Created {
+        return Some(format!("volumes are made: {name} is not: {waits}"));
+    }
+    if layout.switchover.is_some() || !layout.old_targets.is_empty() {
+        return Some(format!("switchovers end: {name} is in one: {waits}"));
+    }
+    if layout.exposed != volume.spec.size {
+        return Some(format!("volumes grow: {name} does not: {waits}"));
+    }
+    unattached(cluster, volume)
+        .map(|words| format!("hosts get their paths: {name}, {words}: {waits}"))
+}
+
+fn is_timer(cause: &Cause) -> bool {
+    matches!(cause, Cause::Until(_))
+}
+
+fn unattached(cluster: &Cluster, volume: &Volume) -> Option<String> {
+    let layout = &volume.layout;
+    if let Some((host, _)) = layout.hosts.iter().find(|(_, s)| **s == HostStage::Leaving) {
+        return Some(format!("{} has not left", names::label(host.0)));
+    }
+    let wished = volume.spec.publish.as_ref();
+    match &layout.publication {
+        Publication::Pending { .. } => return Some("an attempt is open".into()),
+        Publication::None if wished.is_some() => return Some("nobody took the wish up".into()),
+        Publication::None | Publication::Published { .. } | Publication::Failed { .. } => {}
+    }
+    for host in layout.hosts.keys() {
+        let process = cluster.hosts.get(host).and_then(|machine| machine.process.as_ref());
+        let live = process.is_some_and(|process| {
+            process.attached.get(&volume.meta.id).is_some_and(|volume| volume.has_live_path())
+        });
+        if !live && cluster.is_running(Party::Host(*host)) {
+            return Some(format!("{} has no live path", names::label(host.0)));
+        }
+    }
+    None
+}
+
+/// Waits that may last for ever, through no fault of the rules.
+fn is_excuse(wait: &Wait, settled: &Settled) -> bool {
+    match wait {
+        Wait::NoRoom { .. } | Wait::NoRoomToGrow { .. } => true,
+        Wait::NoHealthyCopy { .. } => settled.lasting,
+        _ => false,
+    }
+}
+
+/// Judges one expectation of a script.
+pub(crate) fn expect(cluster: &Cluster, user: &User, expect: &Expect) -> Result<(), Failure> {
+    let is_met = match expect {
+        Expect::Healthy { volume } => {
+            copies(cluster, volume).is_some_and(|(good, wanted)| good >= wanted)
+        }
+        Expect::Degraded { volume } => {
+            copies(cluster, volume).is_some_and(|(good, wanted)| good < wanted)
+        }
+        Expect::Copies { volume, count } => {
+            copies(cluster, volume).is_some_and(|(good, _)| good == *count)
+        }
+        Expect::NoVolume { volume } => cluster.records.volume(names::volume(volume)).is_none(),
+        Expect::Path { host, volume } => has_path(cluster, host, volume),
+        Expect::NoPath { host, volume } => !has_path(cluster, host, volume),
+        Expect::Target { volume, node } => {
+            let record = cluster.records.volume(names::volume(volume));
+            let target = record.and_then(|record| record.layout.target.as_ref());
+            target.is_some_and(|target| target.node == names::node(node))
+        }
+        Expect::ReadOnly => leader(cluster).is_some_and(|b| b.world().read_only().is_some()),
+        Expect::Wait { volume, wait } => leader(cluster).is_some_and(|brain| {
+            let plan = plan::plan(brain.world(), Subject::Volume(names::volume(volume)));
+            plan.waits.iter().any(|found| format!("{found:?}").starts_with(wait.as_str()))
+        }),
+        Expect::Event { words } => cluster.records.by_key.iter().any(|(key, record)| {
+            matches!((key, record), (Key::Event(_), Record::Event(event))
+                if format!("{} {}", event.name, event.words).contains(words.as_str()))
+        }),
+        Expect::Refused { words } => user.refused.iter().any(|said| said.contains(words.as_str())),
+    };
+    if is_met {
+        return Ok(());
+    }
+    let words = format!("expect {expect}: it is not so");
+    Err(failure(cluster, Kind::NoProgress, "expectations are met", words))
+}
+
+fn copies(cluster: &Cluster, volume: &str) -> Option<(usize, usize)> {
+    let record = cluster.records.volume(names::volume(volume))?;
+    let membership = cluster.records.membership(names::volume(volume))?;
+    let good = record.layout.replicas.iter().filter(|r| membership.is_healthy(r.id)).count();
+    Some((good, usize::from(record.spec.replicas)))
+}
+
+fn has_path(cluster: &Cluster, host: &str, volume: &str) -> bool {
+    let machine = cluster.hosts.get(&names::host(host));
+    let process = machine.and_then(|machine| machine.process.as_ref());
+    process.is_some_and(|process| {
+        let attached = process.attached.get(&names::volume(volume));
+        attached.is_some_and(|attached| attached.has_live_path())
+    })
+}
