@@ -75,6 +75,8 @@ impl World {
         let targets = merge(&mut known.targets, difference.targets);
         if caught_up {
             touched.extend(self.index.volumes_on(id));
+            let pools = self.index.pools_of.get(&id).into_iter().flatten();
+            touched.extend(pools.map(|pool| Subject::Pool(*pool)));
         }
         self.note_pools(id, &pools, &mut touched);
         self.note_replicas(id, &replicas, &mut touched);
