@@ -43,7 +43,11 @@ pub(crate) fn is_needed(look: &Look<'_>) -> Option<Need> {
             || copy.is_retiring()
             || misrecorded && !look.is_blank() && look.good().next().is_some()
     };
-    if look.copies.iter().any(repaired) {
+    // Until a resync is over, a copy that is not its source counts for nothing, whatever it holds.
+    let waits =
+        |copy: &Copy<'_>| !copy.healthy && look.membership.is_recorded_healthy(copy.replica.id);
+    let resync = look.copies.iter().any(waits) && look.good().next().is_some();
+    if resync || look.copies.iter().any(repaired) {
         return Some(Need::Repair);
     }
     look.world.snapshots_wanted(look.volume.meta.id).next().map(|_| Need::Snapshot)
