@@ -27,6 +27,7 @@ mod cluster;
 mod generate;
 mod run;
 mod settle;
+mod shrink;
 mod user;
 
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
@@ -49,3 +50,4 @@ pub use random::Random;
 pub use run::{Failure, Kind, Options, Report, run};
 pub use script::{Action, Ask, Expect, Fault, Line, Script, Unreadable, Wish};
 pub use setup::{DiskSetup, Setup, disk_path};
+pub use shrink::{Shrunk, shrink};

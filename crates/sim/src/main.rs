@@ -13,11 +13,12 @@ use std::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use clap::Parser;
 use reconcile::{Config, Reconciler};
-use sim::{Failure, Kind, NewBrain, Options, Report, Script, generate, run};
+use sim::{Failure, Kind, NewBrain, Options, Report, Script, generate, run, shrink};
 
 use crate::summary::Summary;
 
@@ -27,6 +28,9 @@ struct Arguments {
     /// Run one seed, and print what happened
     #[arg(long)]
     seed: Option<u64>,
+    /// Run a script from a file instead of one made from the seed
+    #[arg(long, value_name = "FILE")]
+    case: Option<String>,
     /// Run this many seeds
     #[arg(long)]
     seeds: Option<u64>,
@@ -36,17 +40,41 @@ struct Arguments {
     /// Go on after a failure, and count them
     #[arg(long)]
     keep_going: bool,
+    /// Leave the script of a failure as long as it is
+    #[arg(long)]
+    no_shrink: bool,
 }
 
+/// The seed of a case that was kept without one.
+const CASE_SEED: u64 = 1;
+/// Seeds of a run that names no number.
+const SEEDS: u64 = 100;
+/// Nobody waits longer than this for a shorter script.
+const SHRINK_FOR: Duration = Duration::from_secs(60);
 /// With this many seeds every kind of fault and step must have happened.
 const SEEDS_FOR_COVERAGE: u64 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some(seed) = arguments.seed {
-        return one(seed);
+    if let Some(case) = &arguments.case {
+        let seed = arguments.seed.unwrap_or(CASE_SEED);
+        return match read(case) {
+            Ok(script) => one(seed, &script, &arguments),
+            Err(words) => {
+                eprintln!("{case}: {words}");
+                ExitCode::from(2)
+            }
+        };
     }
-    many(arguments.start, arguments.seeds.unwrap_or(100), arguments.keep_going)
+    match arguments.seed {
+        Some(seed) => one(seed, &generate(seed), &arguments),
+        None => many(&arguments),
+    }
+}
+
+fn read(path: &str) -> Result<Script, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    Script::parse(&text).map_err(|error| error.to_string())
 }
 
 fn real_brain() -> NewBrain {
@@ -55,9 +83,9 @@ fn real_brain() -> NewBrain {
     })
 }
 
-fn one(seed: u64) -> ExitCode {
-    let script = generate(seed);
-    let report = run(seed, &script, real_brain(), Options { trace: true });
+fn one(seed: u64, script: &Script, arguments: &Arguments) -> ExitCode {
+    let options = Options { trace: true, ..Options::default() };
+    let report = run(seed, script, real_brain(), options);
     print!("{script}");
     for line in &report.trace {
         println!("{line}");
@@ -69,9 +97,27 @@ fn one(seed: u64) -> ExitCode {
         None => ExitCode::SUCCESS,
         Some(failure) => {
             tell(seed, failure);
+            if !arguments.no_shrink {
+                tell_shrunk(seed, script, failure);
+            }
             exit(failure.kind)
         }
     }
+}
+
+/// Prints a shorter script that fails in the same way, to be read and kept as a case.
+fn tell_shrunk(seed: u64, script: &Script, failure: &Failure) {
+    let began = Instant::now();
+    // A panic that is looked for again and again need not be printed each time.
+    std::panic::set_hook(Box::new(|_| {}));
+    let shrunk = shrink(seed, script, failure, &real_brain, &|| began.elapsed() > SHRINK_FOR);
+    drop(std::panic::take_hook());
+    let (from, to) = (script.lines.len(), shrunk.script.lines.len());
+    println!("\nshrunk in {} tries from {from} lines to {to}:\n", shrunk.tries);
+    print!("{}", shrunk.script);
+    println!();
+    tell(seed, &shrunk.failure);
+    println!("again with: holdfast-sim --case FILE --seed {seed}");
 }
 
 fn tell(seed: u64, failure: &Failure) {
@@ -89,7 +135,8 @@ fn exit(kind: Kind) -> ExitCode {
     })
 }
 
-fn many(start: u64, count: u64, keep_going: bool) -> ExitCode {
+fn many(arguments: &Arguments) -> ExitCode {
+    let (start, count) = (arguments.start, arguments.seeds.unwrap_or(SEEDS));
     let next = AtomicU64::new(start);
     let stopped = AtomicBool::new(false);
     let results: Mutex<(Summary, Vec<(u64, Failure)>)> = Mutex::default();
@@ -109,7 +156,7 @@ fn many(start: u64, count: u64, keep_going: bool) -> ExitCode {
             if let Some(failure) = report.failure {
                 tell(seed, &failure);
                 results.1.push((seed, failure));
-                stopped.store(!keep_going, Ordering::Relaxed);
+                stopped.store(!arguments.keep_going, Ordering::Relaxed);
             }
         }
     };
@@ -131,6 +178,9 @@ fn many(start: u64, count: u64, keep_going: bool) -> ExitCode {
     println!("{} failures", failures.len());
     match failures.first() {
         Some((seed, failure)) => {
+            if !arguments.no_shrink {
+                tell_shrunk(*seed, &generate(*seed), failure);
+            }
             println!("again with: cargo xtask sim --seed {seed}");
             exit(failure.kind)
         }

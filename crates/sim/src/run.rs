@@ -45,9 +45,18 @@ pub struct Report {
     pub trace: Vec<String>,
 }
 
+impl Failure {
+    /// The same promise breaks in the same way.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.kind, &self.promise) == (other.kind, &other.promise)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     pub trace: bool,
+    /// How long the world may take to come to rest, if not as long as ever needed.
+    pub patience: Option<Millis>,
 }
 
 /// Time for an election before the script begins.
@@ -61,7 +70,7 @@ pub fn run(seed: u64, script: &Script, brain: NewBrain, options: Options) -> Rep
         if options.trace {
             cluster.tracing();
         }
-        play(cluster, script, &mut report)
+        play(cluster, script, options, &mut report)
     }));
     let mut failure = match ended {
         Ok(outcome) => outcome.err(),
@@ -94,7 +103,12 @@ fn panic_words(panic: &(dyn core::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".into())
 }
 
-fn play(cluster: &mut Cluster, script: &Script, report: &mut Report) -> Result<(), Failure> {
+fn play(
+    cluster: &mut Cluster,
+    script: &Script,
+    options: Options,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let mut user = User::default();
     run_until(cluster, &mut user, cluster.now + ELECTION)?;
     let start = cluster.now;
@@ -115,7 +129,7 @@ fn play(cluster: &mut Cluster, script: &Script, report: &mut Report) -> Result<(
         }
     }
     let lasting = script.lines.iter().any(|line| is_lasting(&line.action));
-    settle::settle(cluster, &mut user, &Settled { lasting })?;
+    settle::settle(cluster, &mut user, &Settled { lasting, patience: options.patience })?;
     report.accepted.clone_from(&user.accepted);
     for expect in &script.expects {
         settle::expect(cluster, &user, expect)?;

@@ -17,6 +17,8 @@ const QUIET: Millis = Millis::seconds(40);
 pub(crate) struct Settled {
     /// Something was lost for ever: a volume may be without a healthy copy.
     pub(crate) lasting: bool,
+    /// How long it may take, if not as long as ever needed.
+    pub(crate) patience: Option<Millis>,
 }
 
 pub(crate) fn settle(
@@ -27,7 +29,7 @@ pub(crate) fn settle(
     cluster.note("the faults are over");
     cluster.calm();
     cluster.power_all_on();
-    let until = cluster.now + PATIENCE;
+    let until = cluster.now + settled.patience.unwrap_or(PATIENCE);
     loop {
         let next = cluster.now + LOOK_EVERY;
         run_until(cluster, user, next)?;
@@ -229,8 +231,8 @@ pub(crate) fn expect(cluster: &Cluster, user: &User, expect: &Expect) -> Result<
     if is_met {
         return Ok(());
     }
-    let words = format!("expect {expect}: it is not so");
-    Err(failure(cluster, Kind::NoProgress, "expectations are met", words))
+    let promise = format!("expect {expect}");
+    Err(failure(cluster, Kind::NoProgress, &promise, "it is not so".into()))
 }
 
 fn copies(cluster: &Cluster, volume: &str) -> Option<(usize, usize)> {
