@@ -53,13 +53,13 @@ fn dropped(
 ) -> Option<String> {
     let left = healthy_copies(after, is).count();
     let wanted = usize::from(after.spec.replicas);
-    let is_fine = if change.is_blank() {
+    let is_fine = if committed.is_written_off(replica.pool, replica.node) {
+        left >= 1
+    } else if change.is_blank() {
         // A copy of a snapshot starts only where the snapshot is, so it may find no other place;
         // elsewhere another blank copy takes its place in the same commit.
         let had = change.volume.before.map_or(0, |volume| healthy_copies(volume, was).count());
         left >= 1 && (after.spec.origin.is_some() || left >= had.min(wanted))
-    } else if committed.is_written_off(replica.pool, replica.node) {
-        left >= 1
     } else {
         // After an unclean stop nobody knows yet which of the copies is intact: it may be this one.
         was.clean && left >= wanted

@@ -116,6 +116,8 @@ pub struct TargetSeen {
     pub size: Bytes,
     /// Hosts with an open session or commands not yet drained.
     pub hosts: BTreeSet<HostId>,
+    /// Every copy that is healthy or may become so. A retired one leaves the list when nothing that
+    /// is under way can make it healthy any more.
     pub children: BTreeMap<ReplicaId, ChildSeen>,
     /// Snapshot attempts that could not be taken on every healthy replica, removed again.
     pub failed_snapshots: Vec<AttemptId>,

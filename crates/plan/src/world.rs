@@ -130,14 +130,25 @@ impl World {
         revision.unwrap_or(Revision::ZERO)
     }
 
-    /// Takes a record in, as of `revision`. An older one than is known changes nothing.
+    /// Takes a record in that was written at the newest revision.
     pub fn put(&mut self, key: &Key, record: Record, created: Revision) -> Touched {
+        self.load(key, record, created, self.revision)
+    }
+
+    /// Takes a record in that was created and last written at these revisions.
+    pub fn load(
+        &mut self,
+        key: &Key,
+        record: Record,
+        created: Revision,
+        modified: Revision,
+    ) -> Touched {
         let mut touched = Touched::new();
         touched.extend(key.subject());
         match record {
             Record::Cluster(cluster) => {
                 self.cluster = Some(cluster);
-                self.cluster_revision = self.revision;
+                self.cluster_revision = modified;
                 self.review_marks(&mut touched);
             }
             Record::Term(term) => {
@@ -169,7 +180,7 @@ impl World {
             Record::Name(id) => {
                 if let Key::Name(kind, name) = key {
                     let key = (kind.clone(), name.clone());
-                    self.name_revisions.insert(key.clone(), self.revision);
+                    self.name_revisions.insert(key.clone(), modified);
                     self.names.insert(key, id);
                 }
             }

@@ -6,7 +6,7 @@ use alloc::{
 };
 
 use model::{HostId, Key, Liveness, NodeId, Revision, Scope, Subject, Time};
-use plan::Planner;
+use plan::{Planner, World};
 
 use crate::{Effect, Reconciler, Rejection, limits::ANSWER_WITHIN};
 
@@ -67,8 +67,12 @@ impl Parcel {
 }
 
 impl Delivery {
-    pub(crate) fn is_idle(&self) -> bool {
-        self.nodes.values().chain(self.hosts.values()).all(Parcel::is_idle)
+    /// Nothing is on its way to anyone who lives.
+    pub(crate) fn is_idle(&self, world: &World) -> bool {
+        let node = |id| world.liveness(id) == Liveness::Alive;
+        let host = |id| world.hosts.get(&id).is_some_and(|v| v.liveness == Liveness::Alive);
+        self.nodes.iter().all(|(id, parcel)| parcel.is_idle() || !node(*id))
+            && self.hosts.iter().all(|(id, parcel)| parcel.is_idle() || !host(*id))
     }
 
     pub(crate) fn clear(&mut self) {

@@ -75,7 +75,7 @@ impl<P: Planner> Reconciler<P> {
                 self.world.quarantined.remove(&entry.key);
                 self.note_key(&key, &record, entry.created);
                 self.mark_before(&key);
-                let touched = self.world.put(&key, record, entry.created);
+                let touched = self.world.load(&key, record, entry.created, entry.modified);
                 self.mark_after(&key);
                 self.touch(touched);
             }

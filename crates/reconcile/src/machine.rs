@@ -121,7 +121,7 @@ impl<P: Planner> Reconciler<P> {
 
     /// Nothing is queued, in flight or on its way to an engine.
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.commits.is_empty() && self.delivery.is_idle()
+        self.queue.is_empty() && self.commits.is_empty() && self.delivery.is_idle(&self.world)
     }
 
     /// When to hand in a `Tick` at the latest.

@@ -1,8 +1,8 @@
 //! After the faults: everything that was asked for must come true, and then nothing more may happen.
 
 use model::{
-    Cause, HostStage, Key, Liveness, Millis, Publication, Record, SnapshotStage, Subject, Volume,
-    VolumeStage, Wait,
+    Cause, HostStage, Key, Liveness, Millis, Observed, PoolHealth, Publication, Record,
+    SnapshotStage, Subject, Volume, VolumeStage, Wait,
 };
 
 use crate::{Cluster, Expect, Failure, Kind, Party, names, run::run_until, user::User};
@@ -91,6 +91,10 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
     if !brain.is_idle() {
         return Some("the leader rests: it is busy".into());
     }
+    let mut plans = plan::sweep(world).into_iter();
+    if let Some(step) = plans.find_map(|(_, plan)| plan.step) {
+        return Some(format!("steps are taken: {step}"));
+    }
     for record in cluster.records.by_key.values() {
         let found = match record {
             Record::Volume(volume) => unfinished(cluster, world, volume, settled),
@@ -101,8 +105,11 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
                     .then(|| format!("snapshots end: {name} is neither taken nor deleted"))
             }
             Record::Tombstone(tombstone) => {
+                // What lies in a pool that is gone cannot be removed, and nobody waits for it.
+                let buried = tombstone.buried;
+                let reachable = buried.pool().is_none_or(|pool| is_online(world, pool));
                 let alive = world.liveness(tombstone.node) == Liveness::Alive;
-                alive.then(|| format!("tombstones go: {} is left", tombstone.buried))
+                (alive && reachable).then(|| format!("tombstones go: {} is left", tombstone.buried))
             }
             Record::Node(node) => (node.spec.forgotten)
                 .then(|| format!("forgotten nodes go: {} is left", node.meta.name)),
@@ -113,6 +120,10 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
         }
     }
     None
+}
+
+fn is_online(world: &plan::World, pool: model::PoolId) -> bool {
+    matches!(world.pool_seen(pool), Observed::Present(seen) if seen.health == PoolHealth::Online)
 }
 
 fn unfinished(

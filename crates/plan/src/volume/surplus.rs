@@ -98,9 +98,7 @@ fn remove(
         if !copy.is_retiring() {
             return Some((Action::RetireReplica { replica }, why));
         }
-        let target = look.target().map(|target| look.world.generation(target.node));
-        let told = target.is_some_and(|at| at >= look.volume.meta.revision);
-        if recorded || !told {
+        if recorded || !is_let_go(look, replica) {
             waits.push(Wait::OthersHealthy { replica });
             return None;
         }
@@ -110,6 +108,14 @@ fn remove(
         return None;
     }
     Some((Action::DropReplica { replica }, why))
+}
+
+/// The target knows that the copy retires, and nothing under way can make it healthy again.
+fn is_let_go(look: &Look<'_>, replica: model::ReplicaId) -> bool {
+    let Some(target) = look.target() else { return false };
+    let told = look.world.generation(target.node) >= look.volume.meta.revision;
+    let seen = look.world.target_seen(look.volume, target).present();
+    told && seen.is_some_and(|seen| !seen.children.contains_key(&replica))
 }
 
 /// The copies that stay are healthy at the current roster, as their own engines say.

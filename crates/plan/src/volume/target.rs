@@ -292,7 +292,11 @@ fn stop(look: &Look<'_>, target: &Target, waits: &mut Vec<Wait>) -> Option<(Acti
         return Some(abandon(look));
     }
     match look.world.target_seen(look.volume, target) {
-        Observed::Absent => Some((Action::RemoveTarget, Why::Observed)),
+        // It gave the record back, or it left in some other way and must not come back.
+        Observed::Absent if look.membership.owner.is_none() => {
+            Some((Action::RemoveTarget, Why::Observed))
+        }
+        Observed::Absent => Some(abandon(look)),
         Observed::Present(seen) if seen.health == TargetHealth::Fenced => Some(abandon(look)),
         Observed::Present(_) | Observed::Unknown => {
             waits.push(Wait::TargetStops { node: target.node, epoch: target.epoch });

@@ -129,6 +129,7 @@ impl Target {
         }
         self.item = item.clone();
         self.name_children();
+        self.drop_admission();
         let left: Vec<_> =
             self.sessions.keys().copied().filter(|(h, _)| !item.hosts.contains(h)).collect();
         for (host, session) in left {
@@ -171,7 +172,15 @@ impl Target {
             Phase::Fenced => TargetHealth::Fenced,
             Phase::Failed(reason) => TargetHealth::Failed { reason: reason.clone() },
         };
-        let children = self.children.iter().map(|(id, child)| {
+        let retired = |id: &ReplicaId| {
+            let item = self.item.children.iter().find(|child| child.replica == *id);
+            let admitting = self.change.as_ref().is_some_and(|change| change.admits(*id));
+            item.is_none_or(|item| item.retire)
+                && !self.record.is_recorded_healthy(*id)
+                && !admitting
+        };
+        let kept = self.children.iter().filter(|(id, _)| !retired(id));
+        let children = kept.map(|(id, child)| {
             let copying = self.is_copied_to(*id).then(|| child.percent());
             (*id, ChildSeen { copied: copying })
         });

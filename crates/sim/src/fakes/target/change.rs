@@ -44,7 +44,25 @@ impl Change {
     }
 }
 
+impl Change {
+    /// Whether it makes this copy healthy.
+    pub(super) fn admits(&self, id: ReplicaId) -> bool {
+        self.admits == Some(id)
+    }
+}
+
 impl Target {
+    /// A copy that the config does not want any more is not admitted, unless that is on its way.
+    pub(super) fn drop_admission(&mut self) {
+        let unwanted = self.change.as_ref().is_some_and(|change| {
+            matches!(change.stage, Stage::Drain | Stage::Images)
+                && change.admits.is_some_and(|id| !self.is_copied_to(id))
+        });
+        if unwanted {
+            self.change = None;
+        }
+    }
+
     /// Nothing may be acknowledged: a copy that counts is not there, or the record is changed.
     pub(super) fn is_held(&self) -> bool {
         let changing =
