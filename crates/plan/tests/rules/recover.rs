@@ -1,0 +1,200 @@
+//! Rebuilding the records from what the pools carry.
+
+use std::collections::BTreeSet;
+
+use fixtures::{Lab, Scene};
+use invariants::{Author, Records, check_all};
+use model::{Key, Record, Revision, Write};
+use plan::{Recovery, recover};
+
+use crate::check_lines;
+
+const OLD: &str = "node a b c; pool a1 b1 c1; host h; \
+                   volume v 1G x2 publish=h on=a epoch=3: a1, b1; snapshot s of v: a1, b1";
+
+/// What a recovery would write, key by key, and what it leaves out.
+fn lines(scene: &Scene, recovery: &Recovery) -> Vec<String> {
+    let writes = recovery.txns.iter().flat_map(|txn| &txn.writes);
+    let written = writes.map(|write| match write {
+        Write::Put(key, _) => format!("put {key}"),
+        Write::Delete(key) => format!("delete {key}"),
+    });
+    let left_out = recovery.left_out.iter().map(|words| format!("left out: {words}"));
+    written.chain(left_out).map(|line| scene.names.readable(&line)).collect()
+}
+
+#[track_caller]
+fn check(text: &str, returned: &[&str], accepted: &[&str], expect: &[&str]) -> (Scene, Recovery) {
+    let scene = Scene::new(text).with_store_lost(returned);
+    assert!(scene.world.read_only().is_some());
+    let accepted: BTreeSet<_> = accepted.iter().map(|name| scene.names.volume(name)).collect();
+    let recovery = recover(&scene.world, scene.names.era("newest"), &accepted).unwrap();
+    check_lines(&lines(&scene, &recovery), expect, text);
+    (scene, recovery)
+}
+
+/// OP-5, M-18: everything is rebuilt from what the pools carry.
+#[test]
+fn with_every_healthy_member_here_everything_comes_back() {
+    check(
+        OLD,
+        &["a", "b", "c"],
+        &[],
+        &[
+            "put pool/a1",
+            "put name/pool/a1",
+            "put pool/b1",
+            "put name/pool/b1",
+            "put pool/c1",
+            "put name/pool/c1",
+            "put volume/v",
+            "put membership/v",
+            "put name/volume/v",
+            "put snapshot/s",
+            "put name/snapshot/s",
+            "put cluster",
+        ],
+    );
+}
+
+/// OP-5, M-27: a volume whose newest copy is away waits, or is named by a person.
+#[test]
+fn a_volume_whose_healthy_member_is_missing_waits_for_it() {
+    check(
+        OLD,
+        &["a", "c"],
+        &[],
+        &[
+            "put pool/a1",
+            "put name/pool/a1",
+            "put pool/c1",
+            "put name/pool/c1",
+            "put cluster",
+            "left out: volume v: pool b1 held newer data and is not here; bring it back, or \
+             recover with data loss accepted for it",
+        ],
+    );
+    check(
+        OLD,
+        &["a", "c"],
+        &["v"],
+        &[
+            "put pool/a1",
+            "put name/pool/a1",
+            "put pool/c1",
+            "put name/pool/c1",
+            "put volume/v",
+            "put membership/v",
+            "put name/volume/v",
+            "put snapshot/s",
+            "put name/snapshot/s",
+            "put cluster",
+        ],
+    );
+}
+
+/// M-27: one copy went on alone and is offline: the stale ones do not know better.
+#[test]
+fn stale_copies_are_not_promoted_by_a_recovery() {
+    let text = "node a b c; pool a1 b1 c1; volume v 1G x3 epoch=2 roster=3: \
+                a1, b1 faulted roster=2, c1 faulted roster=2";
+    check(
+        text,
+        &["b", "c"],
+        &[],
+        &[
+            "put pool/b1",
+            "put name/pool/b1",
+            "put pool/c1",
+            "put name/pool/c1",
+            "put cluster",
+            "left out: volume v: pool a1 held newer data and is not here; bring it back, or \
+             recover with data loss accepted for it",
+        ],
+    );
+    let (scene, recovery) = check(
+        text,
+        &["b", "c"],
+        &["v"],
+        &[
+            "put pool/b1",
+            "put name/pool/b1",
+            "put pool/c1",
+            "put name/pool/c1",
+            "put volume/v",
+            "put membership/v",
+            "put name/volume/v",
+            "put cluster",
+        ],
+    );
+    let membership =
+        recovery.txns.iter().flat_map(|txn| &txn.writes).find_map(|write| match write {
+            Write::Put(_, Record::Membership(membership)) => Some(membership.clone()),
+            _ => None,
+        });
+    let healthy: Vec<_> = membership.unwrap().healthy().collect();
+    // Both remember the same roster: they are resynced with each other before they are trusted.
+    assert_eq!(healthy, [scene.names.replica("v/b1"), scene.names.replica("v/c1")]);
+}
+
+#[test]
+fn a_volume_that_was_being_deleted_stays_deleted() {
+    check(
+        "node a; pool a1; volume v 1G x1 deleting: a1",
+        &["a"],
+        &[],
+        &[
+            "put pool/a1",
+            "put name/pool/a1",
+            "put cluster",
+            "left out: volume v: it was being deleted",
+        ],
+    );
+}
+
+/// OP-4: a store that agrees with its pools has nothing to recover.
+#[test]
+fn nothing_is_recovered_without_a_dispute() {
+    let scene = Scene::new(OLD);
+    assert!(recover(&scene.world, scene.names.era("newest"), &BTreeSet::new()).is_err());
+}
+
+/// OP-5: what came back is served again, after a resync, and keeps every promise.
+#[test]
+fn a_recovered_volume_is_served_again() {
+    let mut scene = Scene::new(OLD).with_store_lost(&["a", "b", "c"]);
+    let era = scene.names.era("newest");
+    let recovery = recover(&scene.world, era, &BTreeSet::new()).unwrap();
+    commit(&mut scene, &recovery);
+    assert_eq!(scene.world.read_only(), None);
+    assert_eq!(check_all(&scene.records), []);
+    let mut lab = Lab::from(scene);
+    lab.heal();
+    lab.settle().unwrap_or_else(|why| panic!("{why}\n{:#?}", lab.log));
+    check_lines(
+        &lab.log,
+        &[
+            "v: IssueTarget a a 5 (NeededFor(Hosts))",
+            "v: StartTarget (Observed)",
+            "v: ConfirmTarget (Observed)",
+        ],
+        "a recovery",
+    );
+}
+
+/// Commits a recovery as the store would.
+fn commit(scene: &mut Scene, recovery: &Recovery) {
+    let records: &mut Records = &mut scene.records;
+    for txn in &recovery.txns {
+        let revision: Revision = scene.world.revision.next();
+        scene.world.revision = revision;
+        records.apply(revision, Author::Recovery, &txn.writes);
+        for write in &txn.writes {
+            let Write::Put(key, record) = write else { continue };
+            let mut record = record.clone();
+            record.set_revision(revision);
+            let key: &Key = key;
+            scene.world.put(key, record, revision);
+        }
+    }
+}
