@@ -112,7 +112,7 @@ enum Item {
 }
 
 /// Lines of a trace that are kept.
-const TRACE_MAX: usize = 400;
+const TRACE_MAX: usize = 200_000;
 
 impl core::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -368,7 +368,7 @@ enum Running<'a> {
 /// A message in one line.
 fn told(message: &Message) -> String {
     let mut words = format!("{message:?}");
-    if let Some((cut, _)) = words.char_indices().nth(160) {
+    if let Some((cut, _)) = words.char_indices().nth(320) {
         words.truncate(cut);
     }
     words

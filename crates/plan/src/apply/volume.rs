@@ -93,10 +93,13 @@ impl Draft<'_> {
             }),
             Action::GrantRebuild { replica } => self.change(*replica, |r| r.rebuilding = true),
             Action::EndRebuild { replica } => self.change(*replica, |r| r.rebuilding = false),
-            Action::RetireReplica { replica } => self.change(*replica, |replica| {
-                replica.stage = ReplicaStage::Retiring;
-                replica.rebuilding = false;
-            }),
+            Action::RetireReplica { replica } => {
+                self.guard_membership();
+                self.change(*replica, |replica| {
+                    replica.stage = ReplicaStage::Retiring;
+                    replica.rebuilding = false;
+                })
+            }
             Action::KeepReplica { replica } => {
                 self.change(*replica, |replica| replica.stage = ReplicaStage::Ready)
             }
@@ -105,10 +108,7 @@ impl Draft<'_> {
                 if self.volume.layout.target.is_none() {
                     self.membership = Some(membership::without(self.old, *replica));
                 } else {
-                    // The target must not have made it healthy since.
-                    let key = Key::Membership(self.old.volume);
-                    let guard = Compare::at(key, self.old.revision);
-                    self.txn = core::mem::take(&mut self.txn).guard(guard);
+                    self.guard_membership();
                 }
                 true
             }
@@ -122,6 +122,12 @@ impl Draft<'_> {
             }
             _ => false,
         }
+    }
+
+    /// What the target says of the copies must still be what was judged.
+    fn guard_membership(&mut self) {
+        let guard = Compare::at(Key::Membership(self.old.volume), self.old.revision);
+        self.txn = core::mem::take(&mut self.txn).guard(guard);
     }
 
     fn drop_replica(&mut self, id: ReplicaId) {

@@ -128,12 +128,6 @@ fn spare(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
         return None;
     }
     let mut ask = Ask::new(look.world, look.volume);
-    ask.beside = look
-        .copies
-        .iter()
-        .filter(|copy| !copy.is_retiring())
-        .map(|copy| (copy.replica.pool, copy.replica.node))
-        .collect();
     // A copy that is to be replaced because its node is drained does not hold its zone.
     let staying = |place: &(_, _)| {
         !look.copies.iter().any(|copy| copy.draining && copy.replica.pool == place.0)
