@@ -161,7 +161,8 @@ impl World {
             Record::Pool(pool) => self.put_pool(*pool, &mut touched),
             Record::Volume(volume) => self.put_volume(*volume, &mut touched),
             Record::Membership(membership) => {
-                // Nothing but the volume's own plan depends on it.
+                // Which copies of a snapshot count follows from which copies are healthy.
+                self.touch_snapshots(membership.volume, &mut touched);
                 if let Some(view) = self.volumes.get_mut(&membership.volume) {
                     view.membership = Some(*membership);
                 } else {
@@ -197,6 +198,7 @@ impl World {
             Key::Term(number) => self.history.prune(*number),
             Key::Node(id) => {
                 self.nodes.remove(id);
+                self.touch_all_on(*id, &mut touched);
             }
             Key::Pool(id) => self.remove_pool(*id, &mut touched),
             Key::Volume(id) => self.remove_volume(*id, &mut touched),

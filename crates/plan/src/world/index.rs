@@ -194,10 +194,26 @@ impl World {
             view.orphans.clear();
             self.forget_pools_seen(id);
         }
-        touched.extend(self.index.volumes_on(id));
-        touched
-            .extend(self.index.pools_of.get(&id).into_iter().flatten().map(|p| Subject::Pool(*p)));
+        self.touch_all_on(id, touched);
         self.reorder_pools_of(id);
+    }
+
+    /// Everything that looks at a node: the volumes on it with their snapshots, its pools, and the
+    /// volumes of hosts on the same machine, whose servers move with a drain.
+    pub(super) fn touch_all_on(&self, node: NodeId, touched: &mut Touched) {
+        for volume in self.index.volume_ids_on(node) {
+            touched.insert(Subject::Volume(volume));
+            self.touch_snapshots(volume, touched);
+        }
+        let pools = self.index.pools_of.get(&node).into_iter().flatten();
+        touched.extend(pools.map(|pool| Subject::Pool(*pool)));
+        let here = self.hosts.iter().filter(|(_, view)| view.record.spec.node == Some(node));
+        touched.extend(here.flat_map(|(host, _)| self.index.volumes_of_host(*host)));
+    }
+
+    pub(super) fn touch_snapshots(&self, volume: VolumeId, touched: &mut Touched) {
+        let snapshots = self.index.snapshots_of.get(&volume).into_iter().flatten();
+        touched.extend(snapshots.map(|snapshot| Subject::Snapshot(*snapshot)));
     }
 
     pub(super) fn put_pool(&mut self, pool: Pool, touched: &mut Touched) {

@@ -44,9 +44,7 @@ impl World {
         }
         if caught_up {
             // Absence may count from now on, for whatever was decided up to this generation.
-            touched.extend(self.index.volumes_on(id));
-            let pools = self.index.pools_of.get(&id).into_iter().flatten();
-            touched.extend(pools.map(|pool| Subject::Pool(*pool)));
+            self.touch_all_on(id, &mut touched);
         }
         self.note_pools(id, &pools, &mut touched);
         self.note_replicas(id, &replicas, &mut touched);
@@ -74,9 +72,7 @@ impl World {
         let replicas = merge(&mut known.replicas, difference.replicas);
         let targets = merge(&mut known.targets, difference.targets);
         if caught_up {
-            touched.extend(self.index.volumes_on(id));
-            let pools = self.index.pools_of.get(&id).into_iter().flatten();
-            touched.extend(pools.map(|pool| Subject::Pool(*pool)));
+            self.touch_all_on(id, &mut touched);
         }
         self.note_pools(id, &pools, &mut touched);
         self.note_replicas(id, &replicas, &mut touched);
@@ -114,9 +110,7 @@ impl World {
         }
         view.liveness = liveness;
         touched.insert(Subject::Node(id));
-        touched.extend(self.index.volumes_on(id));
-        let pools = self.index.pools_of.get(&id).into_iter().flatten();
-        touched.extend(pools.map(|pool| Subject::Pool(*pool)));
+        self.touch_all_on(id, &mut touched);
         self.reorder_pools_of(id);
         touched
     }
@@ -157,7 +151,7 @@ impl World {
             if !same_health {
                 // Every copy in it stands differently now. More space alone concerns only those who
                 // wait for room, and they are found by their wait.
-                touched.extend(self.index.volumes_on(node));
+                self.touch_all_on(node, touched);
             }
             self.reorder_pool(*id);
         }
