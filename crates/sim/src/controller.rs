@@ -51,6 +51,13 @@ impl<P: plan::Planner> Brain for reconcile::Reconciler<P> {
     }
 }
 
+/// The brain that production has.
+pub fn real_brain() -> crate::NewBrain {
+    Box::new(|_, instance, seed| {
+        Box::new(reconcile::Reconciler::<plan::Rules>::new(reconcile::Config::new(instance, seed)))
+    })
+}
+
 pub struct Controller {
     pub index: u8,
     pub instance: InstanceId,

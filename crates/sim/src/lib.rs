@@ -24,14 +24,18 @@ mod script;
 
 mod cluster;
 
+mod expect;
 mod generate;
 mod run;
 mod settle;
 mod shrink;
 mod user;
 
+mod cases;
+
+pub use cases::{CASE_SEED, Case, cases};
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
-pub use controller::{Brain, Controller};
+pub use controller::{Brain, Controller, real_brain};
 pub use ctx::{Ctx, Outbox, Timer};
 pub use generate::generate;
 pub use message::{
@@ -48,6 +52,8 @@ pub use party::Party;
 pub use queue::Queue;
 pub use random::Random;
 pub use run::{Failure, Kind, Options, Report, run};
-pub use script::{Action, Ask, Expect, Fault, Line, Script, Unreadable, Wish};
+pub use script::{
+    Action, Ask, Expect, Fault, Line, Script, SnapshotState, Unreadable, VolumeState, Wish,
+};
 pub use setup::{DiskSetup, Setup, disk_path};
 pub use shrink::{Shrunk, shrink};

@@ -17,8 +17,9 @@ use std::{
 };
 
 use clap::Parser;
-use reconcile::{Config, Reconciler};
-use sim::{Failure, Kind, NewBrain, Options, Report, Script, generate, run, shrink};
+use sim::{
+    CASE_SEED, Failure, Kind, Options, Report, Script, cases, generate, real_brain, run, shrink,
+};
 
 use crate::summary::Summary;
 
@@ -28,9 +29,12 @@ struct Arguments {
     /// Run one seed, and print what happened
     #[arg(long)]
     seed: Option<u64>,
-    /// Run a script from a file instead of one made from the seed
-    #[arg(long, value_name = "FILE")]
+    /// Run a kept script, or one from a file, instead of one made from the seed
+    #[arg(long, value_name = "NAME|FILE")]
     case: Option<String>,
+    /// Run every script that is kept
+    #[arg(long)]
+    cases: bool,
     /// Run this many seeds
     #[arg(long)]
     seeds: Option<u64>,
@@ -45,8 +49,6 @@ struct Arguments {
     no_shrink: bool,
 }
 
-/// The seed of a case that was kept without one.
-const CASE_SEED: u64 = 1;
 /// Seeds of a run that names no number.
 const SEEDS: u64 = 100;
 /// Nobody waits longer than this for a shorter script.
@@ -56,6 +58,9 @@ const SEEDS_FOR_COVERAGE: u64 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.cases {
+        return every_case(arguments.seed.unwrap_or(CASE_SEED));
+    }
     if let Some(case) = &arguments.case {
         let seed = arguments.seed.unwrap_or(CASE_SEED);
         return match read(case) {
@@ -72,15 +77,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn read(path: &str) -> Result<Script, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+/// A kept script by its name, any other by its path.
+fn read(case: &str) -> Result<Script, String> {
+    if let Some(kept) = cases().iter().find(|kept| kept.name == case) {
+        return kept.script().map_err(|error| error.to_string());
+    }
+    let text = std::fs::read_to_string(case).map_err(|error| error.to_string())?;
     Script::parse(&text).map_err(|error| error.to_string())
 }
 
-fn real_brain() -> NewBrain {
-    Box::new(|_, instance, seed| {
-        Box::new(Reconciler::<plan::Rules>::new(Config::new(instance, seed)))
-    })
+/// One line each; the exit code is that of the first failure.
+fn every_case(seed: u64) -> ExitCode {
+    let mut code = None;
+    for case in cases() {
+        let began = Instant::now();
+        match case.run(seed) {
+            Ok(Report { failure: None, events, simulated, .. }) => {
+                let took = began.elapsed().as_millis();
+                println!("kept    {:<40} {simulated}, {events} events, {took} ms", case.name);
+            }
+            Ok(Report { failure: Some(failure), .. }) => {
+                println!("failed  {:<40} {}: {}", case.name, failure.promise, failure.words);
+                code = code.or(Some(exit(failure.kind)));
+            }
+            Err(error) => {
+                println!("failed  {:<40} {error}", case.name);
+                code = code.or(Some(ExitCode::from(2)));
+            }
+        }
+    }
+    code.unwrap_or(ExitCode::SUCCESS)
 }
 
 fn one(seed: u64, script: &Script, arguments: &Arguments) -> ExitCode {

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Epoch, HostId, NodeId, PoolId, ReplicaId, VolumeId};
+use model::{Epoch, HostId, NodeId, PoolId, ReplicaId, Time, VolumeId};
 
 pub use self::check::{Copies, Truth};
 use crate::{
@@ -63,6 +63,7 @@ pub struct Counts {
 struct Known {
     blocks: [Block; BLOCKS],
     promotions: usize,
+    last_ack: Option<Time>,
 }
 
 #[derive(Debug, Default)]
@@ -90,12 +91,19 @@ impl Oracle {
     }
 
     /// The host was told that its write happened.
-    pub fn acked(&mut self, volume: VolumeId, block: usize, value: u64) {
+    pub fn acked(&mut self, now: Time, volume: VolumeId, block: usize, value: u64) {
         self.counts.writes += 1;
-        let known = &mut self.volumes.entry(volume).or_default().blocks[block];
+        let known = self.volumes.entry(volume).or_default();
+        known.last_ack = Some(now);
+        let known = &mut known.blocks[block];
         known.acked = known.acked.max(value);
         known.also.clear();
         self.touched.insert(volume);
+    }
+
+    /// When a host was last told that a write of the volume happened.
+    pub fn last_ack(&self, volume: VolumeId) -> Option<Time> {
+        self.volumes.get(&volume).and_then(|known| known.last_ack)
     }
 
     /// The least that a read which begins now may return.
@@ -189,7 +197,7 @@ impl Oracle {
     }
 
     /// A person accepted data loss: whatever was ever written may be what is left.
-    fn loss_accepted(&mut self, volume: VolumeId) {
+    pub fn loss_accepted(&mut self, volume: VolumeId) {
         let issued = &self.issued;
         let known = self.volumes.entry(volume).or_default();
         for (block, state) in known.blocks.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use std::{
 use model::{Millis, Time};
 
 use crate::{
-    Action, Cluster, Fault, NewBrain, Script,
+    Action, Ask, Cluster, Fault, NewBrain, Script, expect, names,
     settle::{self, Settled},
     user::User,
 };
@@ -112,6 +112,7 @@ fn play(
     let mut user = User::default();
     run_until(cluster, &mut user, cluster.now + ELECTION)?;
     let start = cluster.now;
+    label_nodes(cluster, &mut user, script);
     for line in &script.lines {
         run_until(cluster, &mut user, start + line.at)?;
         match &line.action {
@@ -122,19 +123,36 @@ fn play(
             Action::Ask(ask) => {
                 cluster.note(&format!("user: {ask}"));
                 *report.asks.entry(ask.kind()).or_default() += 1;
+                accept_loss(cluster, ask);
                 let request = ask.request(line.at, cluster.now);
                 user.ask(cluster, request);
             }
-            Action::Expect(expect) => settle::expect(cluster, &user, expect)?,
+            Action::Expect(expect) => expect::expect(cluster, &user, expect)?,
         }
     }
     let lasting = script.lines.iter().any(|line| is_lasting(&line.action));
     settle::settle(cluster, &mut user, &Settled { lasting, patience: options.patience })?;
     report.accepted.clone_from(&user.accepted);
     for expect in &script.expects {
-        settle::expect(cluster, &user, expect)?;
+        expect::expect(cluster, &user, expect)?;
     }
     Ok(())
+}
+
+/// Where a machine stands is told once it has registered.
+fn label_nodes(cluster: &mut Cluster, user: &mut User, script: &Script) {
+    for (node, labels) in script.setup.nodes.iter().filter(|(_, labels)| !labels.is_empty()) {
+        let (node, labels) = (node.clone(), labels.clone());
+        let request = Ask::LabelNode { node, labels }.request(Millis::ZERO, cluster.now);
+        user.ask(cluster, request);
+    }
+}
+
+/// A recovery that was told to go on without the newest copy may bring an older one back.
+fn accept_loss(cluster: &mut Cluster, ask: &Ask) {
+    if let Ask::Recover { accept } = ask {
+        accept.iter().for_each(|volume| cluster.oracle.loss_accepted(names::volume(volume)));
+    }
 }
 
 /// Whether something is gone for ever after it, so that a volume may have lost its last copy.

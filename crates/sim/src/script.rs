@@ -28,7 +28,7 @@ use model::Millis;
 use self::words::Words;
 pub use self::{
     ask::{Ask, Wish},
-    expect::Expect,
+    expect::{Expect, SnapshotState, VolumeState},
     fault::Fault,
 };
 use crate::{DiskSetup, Setup};

@@ -1,15 +1,16 @@
 //! After the faults: everything that was asked for must come true, and then nothing more may happen.
 
 use model::{
-    Cause, HostStage, Key, Liveness, Millis, Observed, PoolHealth, Publication, Record,
-    SnapshotStage, Subject, Volume, VolumeStage, Wait,
+    Cause, HostStage, Liveness, Millis, Observed, PoolHealth, Publication, Record, SnapshotStage,
+    Subject, Volume, VolumeStage, Wait,
 };
 
-use crate::{Cluster, Expect, Failure, Kind, Party, names, run::run_until, user::User};
+use crate::{Cluster, Failure, Kind, Party, names, run::run_until, user::User};
 
 /// How long the world may take. Longer than every waiting time of the rules, since a machine that is
 /// gone for ever is replaced only after its own.
 const PATIENCE: Millis = Millis::minutes(45);
+const FAULTS_END: Millis = Millis::seconds(62);
 const LOOK_EVERY: Millis = Millis::seconds(5);
 /// Nothing may happen for this long after everything is done.
 const QUIET: Millis = Millis::seconds(40);
@@ -27,6 +28,10 @@ pub(crate) fn settle(
     settled: &Settled,
 ) -> Result<(), Failure> {
     cluster.note("the faults are over");
+    cluster.calm();
+    cluster.power_all_on();
+    // Faults end by themselves after their time; the longest is a minute.
+    run_until(cluster, user, cluster.now + FAULTS_END)?;
     cluster.calm();
     cluster.power_all_on();
     let until = cluster.now + settled.patience.unwrap_or(PATIENCE);
@@ -66,12 +71,12 @@ fn restless(cluster: &Cluster, words: String) -> Failure {
     failure(cluster, Kind::NoProgress, "quiet when done", words)
 }
 
-fn failure(cluster: &Cluster, kind: Kind, promise: &str, words: String) -> Failure {
+pub(crate) fn failure(cluster: &Cluster, kind: Kind, promise: &str, words: String) -> Failure {
     let at = cluster.now.since(crate::START);
     Failure { kind, promise: promise.into(), words, at, event: cluster.events }
 }
 
-fn leader(cluster: &Cluster) -> Option<&dyn crate::Brain> {
+pub(crate) fn leader(cluster: &Cluster) -> Option<&dyn crate::Brain> {
     let brains = cluster.controllers.iter().filter_map(|seat| seat.process.as_ref());
     brains.map(|controller| controller.brain.as_ref()).find(|brain| brain.is_leader())
 }
@@ -206,58 +211,4 @@ fn is_excuse(wait: &Wait, settled: &Settled) -> bool {
         Wait::NoHealthyCopy { .. } => settled.lasting,
         _ => false,
     }
-}
-
-/// Judges one expectation of a script.
-pub(crate) fn expect(cluster: &Cluster, user: &User, expect: &Expect) -> Result<(), Failure> {
-    let is_met = match expect {
-        Expect::Healthy { volume } => {
-            copies(cluster, volume).is_some_and(|(good, wanted)| good >= wanted)
-        }
-        Expect::Degraded { volume } => {
-            copies(cluster, volume).is_some_and(|(good, wanted)| good < wanted)
-        }
-        Expect::Copies { volume, count } => {
-            copies(cluster, volume).is_some_and(|(good, _)| good == *count)
-        }
-        Expect::NoVolume { volume } => cluster.records.volume(names::volume(volume)).is_none(),
-        Expect::Path { host, volume } => has_path(cluster, host, volume),
-        Expect::NoPath { host, volume } => !has_path(cluster, host, volume),
-        Expect::Target { volume, node } => {
-            let record = cluster.records.volume(names::volume(volume));
-            let target = record.and_then(|record| record.layout.target.as_ref());
-            target.is_some_and(|target| target.node == names::node(node))
-        }
-        Expect::ReadOnly => leader(cluster).is_some_and(|b| b.world().read_only().is_some()),
-        Expect::Wait { volume, wait } => leader(cluster).is_some_and(|brain| {
-            let plan = plan::plan(brain.world(), Subject::Volume(names::volume(volume)));
-            plan.waits.iter().any(|found| format!("{found:?}").starts_with(wait.as_str()))
-        }),
-        Expect::Event { words } => cluster.records.by_key.iter().any(|(key, record)| {
-            matches!((key, record), (Key::Event(_), Record::Event(event))
-                if format!("{} {}", event.name, event.words).contains(words.as_str()))
-        }),
-        Expect::Refused { words } => user.refused.iter().any(|said| said.contains(words.as_str())),
-    };
-    if is_met {
-        return Ok(());
-    }
-    let promise = format!("expect {expect}");
-    Err(failure(cluster, Kind::NoProgress, &promise, "it is not so".into()))
-}
-
-fn copies(cluster: &Cluster, volume: &str) -> Option<(usize, usize)> {
-    let record = cluster.records.volume(names::volume(volume))?;
-    let membership = cluster.records.membership(names::volume(volume))?;
-    let good = record.layout.replicas.iter().filter(|r| membership.is_healthy(r.id)).count();
-    Some((good, usize::from(record.spec.replicas)))
-}
-
-fn has_path(cluster: &Cluster, host: &str, volume: &str) -> bool {
-    let machine = cluster.hosts.get(&names::host(host));
-    let process = machine.and_then(|machine| machine.process.as_ref());
-    process.is_some_and(|process| {
-        let attached = process.attached.get(&names::volume(volume));
-        attached.is_some_and(|attached| attached.has_live_path())
-    })
 }

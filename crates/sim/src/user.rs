@@ -19,6 +19,8 @@ pub(crate) struct User {
     ids: BTreeMap<u64, u64>,
     pub(crate) accepted: BTreeMap<&'static str, u64>,
     pub(crate) refused: Vec<String>,
+    /// What came with acceptances.
+    pub(crate) said: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,8 @@ impl User {
             };
             let kind = self.asked[place].request.kind();
             match reply {
-                Ok(_) => {
+                Ok(reply) => {
+                    self.said.extend(reply.words.iter().map(|said| format!("{kind}: {said}")));
                     *self.accepted.entry(kind).or_default() += 1;
                     self.asked.remove(place);
                 }

@@ -70,6 +70,10 @@ impl Truth for Cluster {
         self.records.buried.contains(tombstone)
     }
 
+    fn is_set_back(&self, volume: VolumeId) -> bool {
+        self.records.set_back.contains(&volume)
+    }
+
     fn copies(&self) -> &dyn Copies {
         self
     }

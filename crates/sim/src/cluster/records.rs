@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Key, Membership, Record, Revision, Volume, VolumeId, Write};
+use model::{Era, Key, Membership, Record, Revision, Volume, VolumeId, Write};
 use ports::{Change, Entry};
 use store::memory::Core;
 
@@ -15,12 +15,15 @@ pub struct Records {
     pub buried: BTreeSet<Key>,
     /// Volumes that a transaction removed.
     pub deleted: BTreeSet<VolumeId>,
+    /// Volumes whose membership the store lost the newest history of, until the era changes.
+    pub set_back: BTreeSet<VolumeId>,
     /// Keys that changed since they were last taken.
     pub changed: BTreeSet<Key>,
     pub revision: Revision,
     /// What was committed since it was last taken, for the promises.
     pub commits: Vec<Committed>,
     incarnation: u32,
+    era: Option<Era>,
 }
 
 /// One revision of the store.
@@ -70,7 +73,7 @@ impl Records {
     /// The store is another one: nothing of it was deleted, it just is not there.
     fn reload(&mut self, core: &Core, incarnation: u32) {
         let before = core::mem::take(&mut self.by_key);
-        self.changed.extend(before.into_keys());
+        self.changed.extend(before.keys().cloned());
         self.incarnation = incarnation;
         self.revision = core.revision();
         let mut committed = Committed::new(self.revision);
@@ -84,6 +87,24 @@ impl Records {
             }
         }
         self.commits.push(committed);
+        for (key, record) in before {
+            if let Key::Membership(volume) = key
+                && self.by_key.get(&key) != Some(&record)
+            {
+                self.set_back.insert(volume);
+            }
+        }
+    }
+
+    /// A recovery ends with a new era: from then on the records are to be believed.
+    fn follow_era(&mut self, record: &Record) {
+        if let Record::Cluster(cluster) = record {
+            let before = self.era.replace(cluster.era);
+            if before.is_some_and(|before| before != cluster.era) {
+                let volumes = core::mem::take(&mut self.set_back);
+                self.changed.extend(volumes.into_iter().map(Key::Membership));
+            }
+        }
     }
 
     fn put(&mut self, entry: &Entry, committed: &mut Committed) {
@@ -94,6 +115,7 @@ impl Records {
         match Record::decode(&key, &entry.value, entry.modified) {
             Ok(record) => {
                 self.undecodable.remove(&entry.key);
+                self.follow_era(&record);
                 committed.writes.push(Write::Put(key.clone(), record.clone()));
                 self.by_key.insert(key.clone(), record);
             }

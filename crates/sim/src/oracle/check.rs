@@ -14,6 +14,8 @@ pub trait Truth {
     /// Removed by a transaction, not by a store that lost its history.
     fn volume_was_deleted(&self, volume: VolumeId) -> bool;
     fn was_buried(&self, tombstone: &Key) -> bool;
+    /// The store lost the newer history of its membership, and nobody recovered it yet.
+    fn is_set_back(&self, volume: VolumeId) -> bool;
     fn copies(&self) -> &dyn Copies;
     /// Targets of the volume that take writes: node, epoch and the copies they wait for.
     fn serving(&self, volume: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)>;
@@ -38,6 +40,10 @@ impl Oracle {
     /// Every copy that counts as healthy holds every acknowledged write.
     fn judge_copies(&mut self, truth: &dyn Truth, volume: VolumeId) {
         let Some(record) = truth.membership(volume) else { return };
+        // Who is healthy is in the history that was lost; what is read is judged all the same.
+        if truth.is_set_back(volume) {
+            return;
+        }
         let mut lacking = Vec::new();
         for replica in record.healthy() {
             let Some(copy) = truth.copies().copy(replica) else { continue };

@@ -79,7 +79,7 @@ fn judged(mut oracle: Oracle, paper: &Paper) -> Vec<String> {
 fn after_one_write() -> Oracle {
     let mut oracle = Oracle::new();
     let value = oracle.issue(names::volume("v"), 0);
-    oracle.acked(names::volume("v"), 0, value);
+    oracle.acked(crate::START, names::volume("v"), 0, value);
     oracle
 }
 
@@ -170,7 +170,7 @@ fn accepted_loss_lowers_what_may_be_read() {
     oracle.read(volume, 0, oracle.floor(volume, 0), 0, names::host("h1"));
     assert_eq!(oracle.broken, []);
     let next = oracle.issue(volume, 0);
-    oracle.acked(volume, 0, next);
+    oracle.acked(crate::START, volume, 0, next);
     oracle.read(volume, 0, oracle.floor(volume, 0), 0, names::host("h1"));
     assert_eq!(oracle.broken.len(), 1);
 }

@@ -2,36 +2,84 @@
 
 use core::fmt;
 
-use super::words::Words;
+use model::Millis;
+
+use super::words::{Span, Words};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// As many healthy copies as asked for.
-    Healthy {
+    /// The rest is not so.
+    No(Box<Self>),
+    Volume {
         volume: String,
-    },
-    Degraded {
-        volume: String,
-    },
-    NoVolume {
-        volume: String,
+        state: VolumeState,
     },
     /// Exactly so many healthy copies.
     Copies {
         volume: String,
         count: usize,
     },
-    Path {
-        host: String,
+    /// Data of the volume lies on the pool's disk, whether or not a record says so.
+    Copy {
         volume: String,
+        pool: String,
     },
-    NoPath {
+    /// The copies are on nodes with so many different values of this label.
+    Spread {
+        volume: String,
+        label: String,
+        count: usize,
+    },
+    Path {
         host: String,
         volume: String,
     },
     Target {
         volume: String,
+        /// Any, if none is named.
+        node: Option<String>,
+    },
+    /// A switchover is in this stage.
+    Switchover {
+        volume: String,
+        stage: String,
+    },
+    /// The target moved no more often than this.
+    Epoch {
+        volume: String,
+        at_most: u64,
+    },
+    /// The server of the share is up on this host, and nobody else has the volume mounted.
+    Share {
+        volume: String,
+        host: String,
+    },
+    /// A write of the volume was acknowledged in the last moments.
+    Writes {
+        volume: String,
+        within: Millis,
+    },
+    Snapshot {
+        snapshot: String,
+        state: SnapshotState,
+    },
+    Pool {
+        pool: String,
+    },
+    Node {
         node: String,
+    },
+    /// Something is still to be removed there; anywhere, if no node is named.
+    Tombstones {
+        node: Option<String>,
+    },
+    /// Rebuilds that are allowed to run just now.
+    Rebuilds {
+        at_most: usize,
+    },
+    /// Percent of use between the fullest and the emptiest pool.
+    Balance {
+        within: u64,
     },
     /// The leader changes nothing, and says why.
     ReadOnly,
@@ -44,52 +92,145 @@ pub enum Expect {
     Event {
         words: String,
     },
+    Events {
+        at_most: usize,
+        words: String,
+    },
+    /// The first event with these words about the one is older than that about the other.
+    Order {
+        first: String,
+        second: String,
+        words: String,
+    },
     /// Some request was refused with these words.
     Refused {
         words: String,
     },
+    /// Some request was accepted with these words.
+    Said {
+        words: String,
+    },
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeState {
+    Exists,
+    /// As many healthy copies as asked for.
+    Healthy,
+    Degraded,
+    Published,
+    /// The last attempt to publish it was withdrawn.
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotState {
+    Exists,
+    Ready,
+    Failed,
+}
+
+const AT_MOST: &str = "at-most";
 
 impl Expect {
     pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, String> {
         Ok(match words.word("what is expected")? {
+            "no" => Self::No(Box::new(Self::parse(words)?)),
             "volume" => {
                 let volume = words.label("a volume")?;
-                match words.word("healthy or degraded")? {
-                    "healthy" => Self::Healthy { volume },
-                    "degraded" => Self::Degraded { volume },
-                    other => return Err(format!("a volume is not {other:?}")),
-                }
+                Self::Volume { volume, state: VolumeState::parse(words)? }
             }
-            "no" => match words.word("volume or path")? {
-                "volume" => Self::NoVolume { volume: words.label("a volume")? },
-                "path" => {
-                    let host = words.label("a host")?;
-                    Self::NoPath { host, volume: words.label("a volume")? }
-                }
-                other => return Err(format!("no {other:?} can be expected")),
-            },
-            "copies" => {
-                let volume = words.label("a volume")?;
-                Self::Copies { volume, count: words.number("a number")? }
+            "snapshot" => {
+                let snapshot = words.label("a snapshot")?;
+                Self::Snapshot { snapshot, state: SnapshotState::parse(words)? }
             }
-            "path" => {
-                let host = words.label("a host")?;
-                Self::Path { host, volume: words.label("a volume")? }
-            }
-            "target" => {
-                let volume = words.label("a volume")?;
-                words.expect("on")?;
-                Self::Target { volume, node: words.label("a node")? }
+            "pool" => Self::Pool { pool: words.label("a pool")? },
+            "node" => Self::Node { node: words.label("a node")? },
+            "tombstones" => Self::Tombstones { node: on(words)? },
+            "rebuilds" => Self::Rebuilds { at_most: at_most(words)? },
+            "balance" => {
+                words.expect("within")?;
+                Self::Balance { within: words.number("a number of percent")? }
             }
             "readonly" => Self::ReadOnly,
-            "wait" => {
-                let volume = words.label("a volume")?;
-                Self::Wait { volume, wait: words.word("a wait")?.to_owned() }
-            }
             "event" => Self::Event { words: words.remainder() },
+            "events" => Self::Events { at_most: at_most(words)?, words: words.remainder() },
+            "order" => {
+                let first = words.label("a resource")?;
+                let second = words.label("another one")?;
+                Self::Order { first, second, words: words.remainder() }
+            }
             "refused" => Self::Refused { words: words.remainder() },
-            other => return Err(format!("{other:?} cannot be expected")),
+            "said" => Self::Said { words: words.remainder() },
+            other => Self::parse_volume(other, words)?,
+        })
+    }
+
+    fn parse_volume(what: &str, words: &mut Words<'_>) -> Result<Self, String> {
+        if what == "path" {
+            let host = words.label("a host")?;
+            return Ok(Self::Path { host, volume: words.label("a volume")? });
+        }
+        let known = ["copies", "copy", "spread", "target", "switchover", "epoch", "share"];
+        if !known.contains(&what) && what != "writes" && what != "wait" {
+            return Err(format!("{what:?} cannot be expected"));
+        }
+        let volume = words.label("a volume")?;
+        Ok(match what {
+            "copies" => Self::Copies { volume, count: words.number("a number")? },
+            "copy" => {
+                words.expect("on")?;
+                Self::Copy { volume, pool: words.label("a pool")? }
+            }
+            "spread" => {
+                let label = words.label("a label")?;
+                Self::Spread { volume, label, count: words.number("a number")? }
+            }
+            "target" => Self::Target { volume, node: on(words)? },
+            "switchover" => Self::Switchover { volume, stage: words.label("a stage")? },
+            "epoch" => Self::Epoch { volume, at_most: at_most(words)? },
+            "share" => {
+                words.expect("on")?;
+                Self::Share { volume, host: words.label("a host")? }
+            }
+            "writes" => {
+                words.expect("within")?;
+                Self::Writes { volume, within: words.span()? }
+            }
+            _ => Self::Wait { volume, wait: words.word("a wait")?.to_owned() },
+        })
+    }
+}
+
+fn on(words: &mut Words<'_>) -> Result<Option<String>, String> {
+    if words.is_next("on") { words.label("a node").map(Some) } else { Ok(None) }
+}
+
+fn at_most<T: core::str::FromStr>(words: &mut Words<'_>) -> Result<T, String> {
+    words.expect(AT_MOST)?;
+    words.number("a number")
+}
+
+impl VolumeState {
+    fn parse(words: &mut Words<'_>) -> Result<Self, String> {
+        Ok(match words.next() {
+            None => Self::Exists,
+            Some("healthy") => Self::Healthy,
+            Some("degraded") => Self::Degraded,
+            Some("published") => Self::Published,
+            Some("failed") => Self::Failed,
+            Some(other) => return Err(format!("a volume is not {other:?}")),
+        })
+    }
+}
+
+impl SnapshotState {
+    fn parse(words: &mut Words<'_>) -> Result<Self, String> {
+        Ok(match words.next() {
+            None => Self::Exists,
+            Some("ready") => Self::Ready,
+            Some("failed") => Self::Failed,
+            Some(other) => return Err(format!("a snapshot is not {other:?}")),
         })
     }
 }
@@ -97,17 +238,56 @@ impl Expect {
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Healthy { volume } => write!(f, "volume {volume} healthy"),
-            Self::Degraded { volume } => write!(f, "volume {volume} degraded"),
-            Self::NoVolume { volume } => write!(f, "no volume {volume}"),
+            Self::No(rest) => write!(f, "no {rest}"),
+            Self::Volume { volume, state } => write!(f, "volume {volume}{state}"),
             Self::Copies { volume, count } => write!(f, "copies {volume} {count}"),
+            Self::Copy { volume, pool } => write!(f, "copy {volume} on {pool}"),
+            Self::Spread { volume, label, count } => write!(f, "spread {volume} {label} {count}"),
             Self::Path { host, volume } => write!(f, "path {host} {volume}"),
-            Self::NoPath { host, volume } => write!(f, "no path {host} {volume}"),
-            Self::Target { volume, node } => write!(f, "target {volume} on {node}"),
+            Self::Target { volume, node: None } => write!(f, "target {volume}"),
+            Self::Target { volume, node: Some(node) } => write!(f, "target {volume} on {node}"),
+            Self::Switchover { volume, stage } => write!(f, "switchover {volume} {stage}"),
+            Self::Epoch { volume, at_most } => write!(f, "epoch {volume} {AT_MOST} {at_most}"),
+            Self::Share { volume, host } => write!(f, "share {volume} on {host}"),
+            Self::Writes { volume, within } => {
+                write!(f, "writes {volume} within {}", Span(*within))
+            }
+            Self::Snapshot { snapshot, state } => write!(f, "snapshot {snapshot}{state}"),
+            Self::Pool { pool } => write!(f, "pool {pool}"),
+            Self::Node { node } => write!(f, "node {node}"),
+            Self::Tombstones { node: None } => f.write_str("tombstones"),
+            Self::Tombstones { node: Some(node) } => write!(f, "tombstones on {node}"),
+            Self::Rebuilds { at_most } => write!(f, "rebuilds {AT_MOST} {at_most}"),
+            Self::Balance { within } => write!(f, "balance within {within}"),
             Self::ReadOnly => f.write_str("readonly"),
             Self::Wait { volume, wait } => write!(f, "wait {volume} {wait}"),
             Self::Event { words } => write!(f, "event {words}"),
+            Self::Events { at_most, words } => write!(f, "events {AT_MOST} {at_most} {words}"),
+            Self::Order { first, second, words } => write!(f, "order {first} {second} {words}"),
             Self::Refused { words } => write!(f, "refused {words}"),
+            Self::Said { words } => write!(f, "said {words}"),
         }
+    }
+}
+
+impl fmt::Display for VolumeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exists => "",
+            Self::Healthy => " healthy",
+            Self::Degraded => " degraded",
+            Self::Published => " published",
+            Self::Failed => " failed",
+        })
+    }
+}
+
+impl fmt::Display for SnapshotState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exists => "",
+            Self::Ready => " ready",
+            Self::Failed => " failed",
+        })
     }
 }

@@ -65,16 +65,38 @@ host h2 on n1
 7.500 clock c1 ahead 5s
 7.600 clock c1 behind 5s
 8.000 expect volume v1 degraded
+expect volume v1
 expect volume v1 healthy
+expect volume v1 published
+expect volume v1 failed
 expect no volume v2
 expect copies v1 3
+expect copy v1 on p1
+expect spread v1 zone 3
 expect path h1 v1
 expect no path h2 v1
-expect target v1 on n2
+expect target v1
+expect no target v1 on n2
+expect switchover v1 ReplacePath
+expect epoch v1 at-most 3
+expect share v1 on h2
+expect writes v1 within 3s
+expect snapshot s1
+expect snapshot s1 ready
+expect snapshot s1 failed
+expect no pool p1
+expect no node n1
+expect no tombstones
+expect tombstones on n1
+expect rebuilds at-most 16
+expect balance within 20
 expect readonly
 expect wait v3 NoHealthyCopy
 expect event data may be lost
+expect events at-most 2 switchover begun
+expect order v1 v2 may be rebuilt
 expect refused no pool can take
+expect said held newer data
 ";
 
 #[test]

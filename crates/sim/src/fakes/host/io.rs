@@ -118,7 +118,7 @@ impl Host {
             PathResult::Wrote { tag } => {
                 let write = attachment.work.write.take_if(|op| op.tag == tag && on_session(op));
                 if let Some(op) = write {
-                    ctx.oracle.acked(volume, op.block, op.value);
+                    ctx.oracle.acked(ctx.now, volume, op.block, op.value);
                 }
             }
             PathResult::NoSpace { tag } => {
