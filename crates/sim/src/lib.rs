@@ -31,8 +31,10 @@ mod settle;
 mod shrink;
 mod user;
 
+mod broken;
 mod cases;
 
+pub use broken::{BrokenBrain, Caught, Sound, broken_brains, catch, forgetful_brains};
 pub use cases::{CASE_SEED, Case, cases};
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
 pub use controller::{Brain, Controller, real_brain};

@@ -1,10 +1,11 @@
 //! `holdfast-sim`: seeds, cases and broken brains, from the command line.
 //!
 //! Exit codes tell kinds of failure apart: 10 a panic, 11 a broken promise, 12 no progress, 2 a
-//! request that cannot be understood.
+//! request that cannot be understood, 13 a broken brain that nothing caught.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
+mod hunt;
 mod summary;
 
 use std::{
@@ -21,7 +22,7 @@ use sim::{
     CASE_SEED, Failure, Kind, Options, Report, Script, cases, generate, real_brain, run, shrink,
 };
 
-use crate::summary::Summary;
+use crate::{hunt::Hunt, summary::Summary};
 
 #[derive(Debug, Parser)]
 #[command(name = "holdfast-sim", about = "Runs whole clusters from seeds, and judges every event")]
@@ -47,6 +48,9 @@ struct Arguments {
     /// Leave the script of a failure as long as it is
     #[arg(long)]
     no_shrink: bool,
+    /// Run this broken brain (or `all`, or `omissions`) until a seed catches it
+    #[arg(long, value_name = "NAME")]
+    broken: Option<String>,
 }
 
 /// Seeds of a run that names no number.
@@ -58,6 +62,10 @@ const SEEDS_FOR_COVERAGE: u64 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(name) = &arguments.broken {
+        let Arguments { start, seeds, no_shrink, .. } = arguments;
+        return Hunt { start, seeds, is_shrinking: !no_shrink }.run(name);
+    }
     if arguments.cases {
         return every_case(arguments.seed.unwrap_or(CASE_SEED));
     }
