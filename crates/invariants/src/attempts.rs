@@ -1,11 +1,12 @@
 //! LC-4: an attempt that failed is over: nothing tries it again behind the user's back.
 //!
 //! A user who was told of a failure may have acted on it. Only a new attempt, with a new id, tries
-//! again; and what was reported as done is not taken back to pending.
+//! again; and what was reported as done is not taken back to pending. Nor is it reported before a
+//! host was let in to a target that serves.
 
 use alloc::format;
 
-use model::{Key, Publication, SnapshotStage};
+use model::{HostStage, Key, Publication, SnapshotStage, Target, TargetStage, Volume};
 
 use crate::{Committed, Promise, broken::Report};
 
@@ -19,6 +20,10 @@ fn check(committed: Committed<'_>, report: &mut Report) {
         if was.attempt() == is.attempt() && is_taken_back(was, is) {
             report.broken(change.key(), format!("its publication went from {was:?} to {is:?}"));
         }
+        let done = |publication: &Publication| matches!(publication, Publication::Published { .. });
+        if done(is) && was != is && !is_reachable(after) {
+            report.broken(change.key(), "it was called published, and no host can reach it");
+        }
     }
     for change in committed.snapshots() {
         let Some((before, after)) = change.both() else { continue };
@@ -31,6 +36,17 @@ fn check(committed: Committed<'_>, report: &mut Report) {
             report.broken(Key::Snapshot(change.id), words);
         }
     }
+}
+
+/// As far as the record goes: a target serves, and somebody is admitted.
+fn is_reachable(volume: &Volume) -> bool {
+    if volume.spec.publish.as_ref().is_none_or(|publish| publish.hosts.is_empty()) {
+        return true;
+    }
+    let layout = &volume.layout;
+    let serving = |target: &Target| target.stage == TargetStage::Serving;
+    layout.target.as_ref().is_some_and(serving)
+        && layout.hosts.values().any(|stage| *stage == HostStage::Admitted)
 }
 
 const fn is_taken_back(was: &Publication, is: &Publication) -> bool {

@@ -9,12 +9,13 @@ use alloc::format;
 
 use model::{Key, PoolStage, ReplicaStage, Severity, VolumeStage};
 
-use crate::{Committed, Promise, Records, VolumeChange, broken::Report};
+use crate::{Committed, Promise, Records, Seen, VolumeChange, broken::Report};
 
 pub(crate) const PROMISE: Promise =
     Promise::new("create_once", "what was made once is never made again, and nothing shrinks")
         .of_records(check_record)
-        .of_commits(check_commit);
+        .of_commits(check_commit)
+        .of_commits_beside_machines(check_exposed);
 
 fn check_record(records: &Records, key: &Key, report: &mut Report) {
     let Key::Volume(id) = key else { return };
@@ -39,6 +40,30 @@ fn check_commit(committed: Committed<'_>, report: &mut Report) {
         let after = committed.records.events.get(number).copied();
         if *before == Some(Severity::Loss) && after != Some(Severity::Loss) {
             report.broken(Key::Event(*number), "it told of a loss, and is gone");
+        }
+    }
+}
+
+/// What hosts are shown has room on every copy that can be looked at.
+fn check_exposed(committed: Committed<'_>, seen: &Seen<'_>, report: &mut Report) {
+    for change in committed.volumes() {
+        let (Some((before, after)), Some(membership)) =
+            (change.volume.both(), change.membership.after)
+        else {
+            continue;
+        };
+        let exposed = after.layout.exposed;
+        if before.layout.exposed >= exposed {
+            continue;
+        }
+        let healthy = after.layout.replicas.iter().filter(|r| membership.is_healthy(r.id));
+        for replica in healthy.filter(|replica| seen.steady.contains(&replica.node)) {
+            let found = seen.replica(replica.node, replica.pool, replica.id);
+            if let Some(found) = found.filter(|found| found.size < exposed) {
+                let (id, size) = (replica.id, found.size);
+                let words = format!("hosts are shown {exposed}, and replica {id} has {size}");
+                report.broken(change.key(), words);
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ mod membership_owner;
 
 mod fence_before_start;
 mod one_epoch;
+mod serving_first;
 mod switchover_order;
 
 mod ids;
@@ -35,6 +36,7 @@ mod one_per_node;
 mod space;
 mod spread;
 
+mod asked_for;
 mod attempts;
 mod create_once;
 mod exclusive_host;

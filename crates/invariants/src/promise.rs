@@ -5,9 +5,10 @@ use core::fmt;
 use model::Key;
 
 use crate::{
-    Committed, Records, Seen, attempts, broken::Report, copies_kept, create_once, exclusive_host,
-    fence_before_start, hands, ids, last_copy, leader_guard, membership_owner, names, one_epoch,
-    one_per_node, references, snapshots, space, spread, switchover_order, tombstones,
+    Committed, Records, Seen, asked_for, attempts, broken::Report, copies_kept, create_once,
+    exclusive_host, fence_before_start, hands, ids, last_copy, leader_guard, membership_owner,
+    names, one_epoch, one_per_node, references, serving_first, snapshots, space, spread,
+    switchover_order, tombstones,
 };
 
 /// In the order in which a reader should worry.
@@ -17,9 +18,11 @@ pub const PROMISES: &[Promise] = &[
     membership_owner::PROMISE,
     one_epoch::PROMISE,
     fence_before_start::PROMISE,
+    serving_first::PROMISE,
     switchover_order::PROMISE,
     exclusive_host::PROMISE,
     tombstones::PROMISE,
+    asked_for::PROMISE,
     ids::PROMISE,
     create_once::PROMISE,
     snapshots::PROMISE,

@@ -189,6 +189,14 @@ impl Scene {
         self
     }
 
+    /// A user wants the volume to go.
+    pub(crate) fn ask_to_delete(&mut self) {
+        self.legal(&self.edit(|volume, _| {
+            volume.spec.deleting = true;
+            volume.meta.spec_revision += 1;
+        }));
+    }
+
     /// The writes that delete the volume as a whole.
     pub(crate) fn delete(&self) -> Vec<Write> {
         let volume = &self.records.volumes[&VOLUME];

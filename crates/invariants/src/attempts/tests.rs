@@ -23,6 +23,23 @@ fn a_failed_publish_is_not_tried_again() {
     scene.breaks(NAME, &publication(&scene, Publication::Pending { attempt: attempt(2) }));
 }
 
+/// LC-4: nothing is called published that nobody can reach.
+#[test]
+fn a_publish_ends_with_a_host_at_a_serving_target() {
+    let mut scene = Scene::serving();
+    let published = Publication::Published { attempt: attempt(1) };
+    scene.clone().legal(&scene.edit(|volume, _| volume.layout.publication = published.clone()));
+    scene.breaks(
+        NAME,
+        &scene.edit(|volume, _| {
+            volume.layout.hosts.clear();
+            volume.layout.publication = published.clone();
+        }),
+    );
+    scene.legal(&scene.issue(2, 2));
+    scene.breaks(NAME, &scene.edit(|volume, _| volume.layout.publication = published));
+}
+
 /// LC-4: a snapshot that failed is not taken after all.
 #[test]
 fn a_failed_snapshot_is_not_taken_again() {

@@ -2,7 +2,10 @@
 
 use model::{Bytes, PoolStage, ReplicaStage, VolumeStage};
 
-use crate::scene::Scene;
+use crate::{
+    check_commit_seen,
+    scene::{Machines, Scene, must_name, replica},
+};
 
 const NAME: &str = "create_once";
 
@@ -37,4 +40,19 @@ fn a_volume_grows_first_and_shows_it_then() {
     scene.legal(&scene.edit(|volume, _| volume.layout.exposed = Bytes::gib(2)));
     scene.breaks(NAME, &scene.edit(|volume, _| volume.layout.exposed = Bytes::gib(1)));
     scene.breaks(NAME, &scene.edit(|volume, _| volume.layout.size = Bytes::gib(1)));
+}
+
+/// Hosts are shown a size that every copy has.
+#[test]
+fn a_size_is_shown_once_every_copy_has_it() {
+    let mut scene = Scene::serving();
+    let mut machines = Machines::of(&scene.records);
+    scene.legal(&scene.edit(|volume, _| volume.layout.size = Bytes::gib(2)));
+    let writes = scene.edit(|volume, _| volume.layout.exposed = Bytes::gib(2));
+    let commit = scene.apply(scene.leader, &writes);
+    must_name(NAME, &check_commit_seen(&scene.records, &commit, &machines.seen()));
+    for (number, inventory) in (1..=2).zip(machines.inventories.values_mut()) {
+        inventory.replicas.get_mut(&replica(number)).unwrap().size = Bytes::gib(2);
+    }
+    assert_eq!(check_commit_seen(&scene.records, &commit, &machines.seen()), []);
 }

@@ -35,6 +35,7 @@ fn a_retired_id_does_not_return() {
 #[test]
 fn a_volume_made_again_has_new_copies() {
     let mut scene = Scene::founded();
+    scene.ask_to_delete();
     scene.legal(&scene.delete());
     scene.breaks(NAME, &found(|_| {}));
     scene.legal(&found(|volume| volume.layout.replicas = alloc::vec![copy(3), copy(4)]));

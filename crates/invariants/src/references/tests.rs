@@ -30,6 +30,10 @@ fn what_a_layout_names_is_there() {
     scene.forget_pool(4);
     let free = Write::Delete(Key::name("pool", "p4"));
     scene.legal(&[Write::Delete(Key::Pool(pool(4))), free]);
+    scene.legal(&scene.edit_node(4, |node| {
+        node.spec.forgotten = true;
+        node.meta.spec_revision += 1;
+    }));
     scene.legal(&[Write::Delete(Key::Node(node(4)))]);
 }
 

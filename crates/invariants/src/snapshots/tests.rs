@@ -1,6 +1,13 @@
 //! Copies of snapshots.
 
-use crate::scene::{Scene, bury_copy, replica};
+use alloc::collections::BTreeSet;
+
+use model::{Bytes, SnapshotSeen};
+
+use crate::{
+    check_commit_seen,
+    scene::{Machines, SNAPSHOT, Scene, attempt, bury_copy, must_name, node, replica},
+};
 
 const NAME: &str = "snapshots";
 
@@ -25,4 +32,19 @@ fn the_last_copy_of_a_snapshot_stays() {
 fn a_snapshot_becomes_ready_with_a_copy() {
     let scene = Scene::founded().with_snapshot();
     scene.breaks(NAME, &scene.edit_snapshot(|snapshot| snapshot.layout.copies.clear()));
+}
+
+#[test]
+fn a_copy_of_a_snapshot_holds_it() {
+    let mut scene = Scene::founded().with_snapshot();
+    let writes = scene.edit_snapshot(|snapshot| {
+        snapshot.layout.copies = BTreeSet::from([replica(1), replica(2)]);
+    });
+    let commit = scene.apply(scene.leader, &writes);
+    let mut machines = Machines::of(&scene.records);
+    must_name(NAME, &check_commit_seen(&scene.records, &commit, &machines.seen()));
+    let inventory = machines.inventories.get_mut(&node(2)).unwrap();
+    let held = SnapshotSeen { name: "s".into(), attempt: attempt(9), size: Bytes::gib(1) };
+    inventory.replicas.get_mut(&replica(2)).unwrap().snapshots.insert(SNAPSHOT, held);
+    assert_eq!(check_commit_seen(&scene.records, &commit, &machines.seen()), []);
 }

@@ -43,6 +43,7 @@ fn a_copy_shares_no_zone_with_one_that_stays() {
 #[test]
 fn the_first_copies_are_spread_too() {
     let mut scene = zones();
+    scene.ask_to_delete();
     scene.legal(&scene.delete());
     scene.breaks(
         NAME,

@@ -14,7 +14,8 @@ const NAME: &str = "tombstones";
 /// LC-5: one commit removes a volume and buries each of its copies and its target.
 #[test]
 fn a_deleted_volume_is_buried_whole() {
-    let scene = Scene::serving();
+    let mut scene = Scene::serving();
+    scene.ask_to_delete();
     scene.clone().legal(&scene.delete());
     let graves = scene.delete().len() - 3;
     assert_eq!(graves, 3, "two copies and a target");
@@ -30,6 +31,7 @@ fn a_deleted_volume_is_buried_whole() {
 fn nothing_is_buried_on_forgotten_hardware() {
     let mut scene = Scene::founded();
     scene.forget_pool(2);
+    scene.ask_to_delete();
     let mut writes = scene.delete();
     writes.retain(|write| !matches!(write, Write::Put(Key::Tombstone(at, _), _) if *at == node(2)));
     scene.legal(&writes);
@@ -84,6 +86,10 @@ fn a_removed_pool_is_buried() {
         alloc::vec![Write::Delete(Key::Pool(pool(4))), Write::Delete(Key::name("pool", "p4"))];
     scene.breaks(NAME, &writes);
     writes.push(bury(4, Buried::Pool { pool: pool(4) }));
+    scene.legal(&scene.edit_pool(4, |pool| {
+        pool.spec.deleting = true;
+        pool.meta.spec_revision += 1;
+    }));
     scene.legal(&writes);
 }
 
@@ -97,6 +103,10 @@ fn a_removed_snapshot_is_buried_on_each_of_its_copies() {
     scene.breaks(NAME, &writes);
     let buried = Buried::Snapshot { snapshot: SNAPSHOT, replica: replica(1), pool: pool(1) };
     writes.push(bury(1, buried));
+    scene.legal(&scene.edit_snapshot(|snapshot| {
+        snapshot.spec.deleting = true;
+        snapshot.meta.spec_revision += 1;
+    }));
     scene.legal(&writes);
 }
 
@@ -105,6 +115,7 @@ fn a_removed_snapshot_is_buried_on_each_of_its_copies() {
 fn a_tombstone_stays_until_it_is_done() {
     let mut scene = Scene::founded();
     let mut machines = Machines::of(&scene.records);
+    scene.ask_to_delete();
     scene.legal(&scene.delete());
     let buried = Buried::Replica { replica: replica(1), pool: pool(1) };
     let commit = scene.apply(scene.leader, &[Write::Delete(Key::Tombstone(node(1), buried))]);
