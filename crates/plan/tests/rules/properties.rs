@@ -56,6 +56,9 @@ fn volume(random: &mut Random, text: &mut String, name: &str) {
     if random.one_in(8) {
         words.push_str("deleting ");
     }
+    if random.one_in(4) {
+        words.push_str("spread=zone ");
+    }
     let served = random.below(3);
     match served {
         0 => {}
@@ -160,10 +163,37 @@ fn disturb(lab: &mut Lab, random: &mut Random) {
         Request::PublishVolume { volume, if_spec: None, attempt, deadline, hosts: [host].into() },
         Request::UnpublishVolume { volume, if_spec: None, host: lab.names.host("h"), force: true },
         Request::DrainNode { node: lab.names.node(node), draining: true },
+        Request::CordonNode { node: lab.names.node(node), cordoned: true },
+        Request::ForgetNode { node: lab.names.node(node) },
+        Request::ShareVolume { volume, if_spec: None, consumers: [host].into() },
+        Request::CreateSnapshot {
+            id: lab.names.snapshot("t"),
+            name: "t".into(),
+            volume,
+            attempt,
+            deadline,
+        },
+        Request::CreateVolume {
+            id: lab.names.volume("x"),
+            name: "x".into(),
+            labels: model::Labels::new(),
+            spec: model::VolumeSpec {
+                size: model::Bytes::gib(6),
+                replicas,
+                origin: lab.world.snapshots.keys().next().copied().filter(|_| random.one_in(2)),
+                ..model::VolumeSpec::default()
+            }
+            .into(),
+        },
         Request::DeleteVolume { volume, if_spec: None, with_snapshots: true },
     ];
     for request in requests {
-        if random.one_in(3) {
+        // A forgotten node may take the last copy of a snapshot along, and no rule says so yet.
+        let is_forgetting = matches!(request, Request::ForgetNode { .. });
+        if is_forgetting && !lab.world.snapshots.is_empty() {
+            continue;
+        }
+        if random.one_in(4) {
             // A refusal is an answer too.
             let _refused = lab.ask(&request);
         }

@@ -94,16 +94,15 @@ fn what_a_failed_attempt_took_is_given_back() {
 
 #[test]
 fn an_unpublished_volume_ends_its_publication_when_the_host_is_out() {
-    let attempt = "node a b; pool a1 b1; host h;";
-    let lab = settled(&format!("{attempt} volume v 1G x2 publish=h on=a: a1, b1"));
-    check_lines(&lab.log, &[], "nothing to do");
+    check(&format!("{TWO} volume v 1G x2 published: a1, b1"), &["v: EndPublication (Asked)"]);
     check(&format!("{TWO} volume v 1G x2 admitted=h on=a: a1, b1"), &["v: ExpelHost h (Asked)"]);
-    let lab = settled(&format!("{TWO} volume v 1G x2 admitted=h on=a: a1, b1"));
+    let lab = settled(&format!("{TWO} volume v 1G x2 published admitted=h on=a: a1, b1"));
     check_lines(
         &lab.log,
         &[
             "v: ExpelHost h (Asked)",
             "v: ReleaseHost h (Observed)",
+            "v: EndPublication (Asked)",
             "v: StopTarget (Unneeded)",
             "v: RemoveTarget (Observed)",
         ],
