@@ -287,7 +287,7 @@ fn a_dead_nodes_volume_is_served_from_another() {
 #[test]
 fn a_successor_may_die_after_any_number_of_rounds() {
     let text = "node a b c d; pool a1 b1 c1 d1; host h; volume v 1G x3 publish=h on=a: a1, b1, c1";
-    for rounds in 0..12 {
+    for rounds in 0..8 {
         let mut lab = Lab::new(text);
         lab.judge_node("a", Liveness::Dead);
         lab.run(rounds).unwrap();
