@@ -1,5 +1,7 @@
 //! After the faults: everything that was asked for must come true, and then nothing more may happen.
 
+mod truth;
+
 use model::{
     Cause, HostStage, Liveness, Millis, Observed, PoolHealth, Publication, Record, SnapshotStage,
     Subject, Volume, VolumeStage, Wait,
@@ -124,7 +126,7 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
             return found;
         }
     }
-    None
+    truth::amiss(cluster, world)
 }
 
 fn is_online(world: &plan::World, pool: model::PoolId) -> bool {
@@ -143,7 +145,7 @@ fn unfinished(
         return Some(format!("deletions end: {name} is left"));
     }
     let plan = plan::plan(world, Subject::Volume(volume.meta.id));
-    let excused = plan.waits.iter().any(|wait| is_excuse(wait, settled));
+    let excused = plan.waits.iter().any(|wait| is_excuse(cluster, volume, wait, settled));
     let waits: Vec<String> = plan.waits.iter().map(Wait::to_string).collect();
     let waits = waits.join("; ");
     if let Some(step) = plan.step {
@@ -205,10 +207,11 @@ fn unattached(cluster: &Cluster, volume: &Volume) -> Option<String> {
 }
 
 /// Waits that may last for ever, through no fault of the rules.
-fn is_excuse(wait: &Wait, settled: &Settled) -> bool {
+fn is_excuse(cluster: &Cluster, volume: &Volume, wait: &Wait, settled: &Settled) -> bool {
     match wait {
-        Wait::NoRoom { .. } | Wait::NoRoomToGrow { .. } => true,
-        Wait::NoHealthyCopy { .. } => settled.lasting,
+        Wait::NoRoom { .. } => truth::roomy_pool(cluster, volume).is_none(),
+        Wait::NoRoomToGrow { .. } => true,
+        Wait::NoHealthyCopy { .. } => settled.lasting && !truth::has_healthy_copy(cluster, volume),
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Access, Epoch, Key, Membership, NodeId, ReplicaId, VolumeId};
 
 use super::Cluster;
-use crate::{Copies, Truth, fakes::disk::ReplicaDisk};
+use crate::{Copies, Truth, fakes::disk::ReplicaDisk, names};
 
 impl Cluster {
     pub(super) fn judge(&mut self) {
@@ -23,9 +23,28 @@ impl Cluster {
         if self.oracle.touched.is_empty() && self.oracle.destroyed.is_empty() {
             return;
         }
+        for volume in self.oracle.touched.clone() {
+            self.judge_hosts(volume);
+        }
         let mut oracle = core::mem::take(&mut self.oracle);
         oracle.judge(self);
         self.oracle = oracle;
+    }
+
+    /// An exclusive volume is used by one host, whatever the records say. Older targets than the one
+    /// of the layout can change nothing any more.
+    fn judge_hosts(&mut self, id: VolumeId) {
+        let Some(volume) = self.records.volume(id) else { return };
+        let Some(current) = &volume.layout.target else { return };
+        let engine = self.nodes.get(&current.node).and_then(|machine| machine.engine.as_ref());
+        let target = engine.and_then(|engine| engine.targets.get(&id));
+        let Some(target) = target.filter(|target| target.epoch == current.epoch) else { return };
+        let hosts = target.hosts();
+        if volume.spec.access == Access::Exclusive && hosts.len() > 1 {
+            let who: Vec<_> = hosts.iter().map(|host| names::label(host.0)).collect();
+            let words = format!("{} is used by {}", volume.meta.name, who.join(" and "));
+            self.oracle.break_promise("one-host-uses-an-exclusive-volume", words);
+        }
     }
 
     fn volume_changed(&mut self, id: VolumeId) {

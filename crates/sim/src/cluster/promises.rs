@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use invariants::{Author, Seen, check_all, check_commit, check_commit_seen};
-use model::{Inventory, Key, NodeId, Record, Revision, Time, Write, limits::DEAD_AFTER};
+use invariants::{Author, Seen, check_all, check_commit, check_commit_seen, check_seen};
+use model::{Inventory, Key, NodeId, Record, Time, Write, limits::DEAD_AFTER};
 
 use super::{Cluster, records::Committed};
-use crate::{Party, fakes::store::Writer};
+use crate::{Party, fakes::store::Writer, names};
 
 #[derive(Debug, Default)]
 pub(super) struct Promises {
@@ -33,11 +33,7 @@ impl Cluster {
             self.promises.records = invariants::Records::loaded(*revision, writes);
             return;
         }
-        let author = if *is_garbled {
-            Author::Recovery
-        } else {
-            author(writer, writes, &self.promises.records)
-        };
+        let author = if *is_garbled { Author::Recovery } else { self.author(writer, writes) };
         let commit = self.promises.records.apply(*revision, author, writes);
         let mut broken = check_commit(&self.promises.records, &commit);
         if needs_sight(writes) {
@@ -45,12 +41,36 @@ impl Cluster {
             let steady = self.steady();
             let seen = Seen { inventories: &inventories, steady: &steady, overcommit: OVERCOMMIT };
             broken.extend(check_commit_seen(&self.promises.records, &commit, &seen));
+            broken.extend(check_seen(&self.promises.records, &seen));
         }
         for broken in broken {
             let words = format!("{} ({author:?} at revision {revision})", broken.words);
             let words = format!("{}: {words}", broken.subject);
             self.oracle.break_promise(broken.promise, words);
         }
+    }
+
+    fn author(&self, by: Option<Writer>, writes: &[Write]) -> Author {
+        let Some(Writer { party, guard }) = by else { return Author::Other };
+        match (party, guard) {
+            // A fault, or its repair.
+            (Party::Store, _) => Author::Recovery,
+            (Party::Controller(_), _) if is_recovery(writes) => Author::Recovery,
+            (Party::Controller(_), Some(created)) if self.may_lead(party) => {
+                Author::Leader { created }
+            }
+            (Party::Node(_), _) => engine(writes, &self.promises.records),
+            _ => Author::Other,
+        }
+    }
+
+    /// The leader's key, if there is one, was made by a process of this seat: a guard alone can be
+    /// copied.
+    fn may_lead(&self, party: Party) -> bool {
+        let seat = names::pack(&party.to_string());
+        self.promises.records.leader.is_none_or(|leader| {
+            (1..=self.life(party)).any(|life| names::instance(seat, life) == leader.instance)
+        })
     }
 
     /// Everything once more, where nothing is under way.
@@ -102,33 +122,12 @@ impl Cluster {
 
 /// Looking at the true machines is dear: only where a promise is about them.
 fn needs_sight(writes: &[Write]) -> bool {
-    writes.iter().any(|write| match write {
-        Write::Put(_, Record::Volume(volume)) => {
-            volume
-                .layout
-                .target
-                .as_ref()
-                .is_some_and(|target| target.stage == model::TargetStage::Starting)
-                || volume.layout.stage == model::VolumeStage::Creating
-                || volume.layout.replicas.iter().any(|r| r.stage == model::ReplicaStage::Creating)
-        }
-        Write::Delete(Key::Tombstone(..)) => true,
-        _ => false,
+    writes.iter().any(|write| {
+        matches!(
+            write,
+            Write::Put(Key::Volume(_) | Key::Snapshot(_), _) | Write::Delete(Key::Tombstone(..))
+        )
     })
-}
-
-fn author(writer: Option<Writer>, writes: &[Write], records: &invariants::Records) -> Author {
-    let Some(Writer { party, guard }) = writer else { return Author::Other };
-    match party {
-        // A fault, or its repair.
-        Party::Store => Author::Recovery,
-        Party::Controller(_) if is_recovery(writes) => Author::Recovery,
-        Party::Controller(_) => {
-            guard.map_or(Author::Other, |created: Revision| Author::Leader { created })
-        }
-        Party::Node(_) => engine(writes, records),
-        Party::User | Party::Host(_) => Author::Other,
-    }
 }
 
 fn is_recovery(writes: &[Write]) -> bool {

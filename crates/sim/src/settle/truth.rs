@@ -1,0 +1,137 @@
+//! The end as it really is: machines and disks, beside what the records and the leader say.
+//!
+//! Rules that are wrong excuse themselves with their own words, so none of theirs are used here.
+
+use std::collections::BTreeMap;
+
+use model::{Bytes, HostStage, Key, Liveness, NodeId, Pool, PoolId, Record, Volume};
+
+use crate::{
+    Cluster, Copies, Party,
+    fakes::disk::{Condition, Disk},
+    names,
+};
+
+/// What is not as it should be: its kind before the colon, then what it is about.
+pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
+    misled(cluster, world).or_else(|| left_behind(cluster)).or_else(|| still_attached(cluster))
+}
+
+/// Whom the leader takes for dead or alive.
+fn misled(cluster: &Cluster, world: &plan::World) -> Option<String> {
+    let nodes = world.nodes.iter().map(|(id, view)| (Party::Node(*id), view.liveness));
+    let hosts = world.hosts.iter().map(|(id, view)| (Party::Host(*id), view.liveness));
+    let wrong = |(party, liveness): &(Party, Liveness)| {
+        (*liveness == Liveness::Alive) != cluster.is_running(*party)
+    };
+    let (party, liveness) = nodes.chain(hosts).find(wrong)?;
+    Some(format!("the leader knows who lives: {party} is {liveness:?} to it"))
+}
+
+/// Copies and targets that nobody wants and nobody is told to remove.
+fn left_behind(cluster: &Cluster) -> Option<String> {
+    for (node, machine) in &cluster.nodes {
+        let Some(engine) = &machine.engine else { continue };
+        for (id, target) in &engine.targets {
+            let volume = cluster.records.volume(*id);
+            let wanted = volume.and_then(|volume| volume.layout.target.as_ref());
+            if !wanted.is_some_and(|t| (t.node, t.epoch) == (*node, target.epoch)) {
+                let (volume, node) = (names::label(id.0), names::label(node.0));
+                return Some(format!(
+                    "nothing is left behind: a target of {volume} at epoch {} on {node}",
+                    target.epoch
+                ));
+            }
+        }
+        let pools = machine.disks.readable().filter(|pool| known_pool(cluster, pool.id).is_some());
+        for (id, copy) in pools.flat_map(|pool| &pool.replicas) {
+            let volume = cluster.records.volume(copy.volume);
+            if volume.is_none_or(|volume| volume.replica(*id).is_none()) {
+                let (volume, node) = (names::label(copy.volume.0), names::label(node.0));
+                return Some(format!("nothing is left behind: {id} of {volume} on {node}"));
+            }
+        }
+    }
+    None
+}
+
+/// Hosts that kept what was taken from them.
+fn still_attached(cluster: &Cluster) -> Option<String> {
+    for (host, machine) in &cluster.hosts {
+        let Some(process) = &machine.process else { continue };
+        let live = process.attached.iter().filter(|(_, attached)| attached.has_live_path());
+        for (id, _) in live {
+            let volume = cluster.records.volume(*id);
+            let stage = volume.and_then(|volume| volume.layout.hosts.get(host));
+            if stage != Some(&HostStage::Admitted) {
+                let (host, volume) = (names::label(host.0), names::label(id.0));
+                return Some(format!("hosts let go: {host} has a path to {volume}"));
+            }
+        }
+    }
+    None
+}
+
+fn known_pool(cluster: &Cluster, id: PoolId) -> Option<&Pool> {
+    match cluster.records.by_key.get(&Key::Pool(id)) {
+        Some(Record::Pool(pool)) if !pool.spec.forgotten && !pool.spec.deleting => Some(pool),
+        _ => None,
+    }
+}
+
+/// A copy that counts as healthy lies on a disk that can be read, in a machine that runs.
+pub(super) fn has_healthy_copy(cluster: &Cluster, volume: &Volume) -> bool {
+    let Some(membership) = cluster.records.membership(volume.meta.id) else { return false };
+    let healthy = volume.layout.replicas.iter().filter(|r| membership.is_healthy(r.id));
+    healthy.into_iter().any(|replica| {
+        cluster.copy(replica.id).is_some()
+            && open_disk(cluster, replica.node, replica.pool).is_some()
+    })
+}
+
+/// A pool that could take another copy of the volume without a doubt: nothing of the volume is near
+/// it, nobody restricts where it may be, and twice the space that it needs is promised to nobody.
+pub(super) fn roomy_pool(cluster: &Cluster, volume: &Volume) -> Option<PoolId> {
+    let spec = &volume.spec;
+    let restricted = !spec.topology.spread.is_empty()
+        || !spec.topology.affinity.is_empty()
+        || spec.affinity_group.is_some()
+        || spec.origin.is_some();
+    if restricted {
+        return None;
+    }
+    let promised = promised(cluster);
+    let needed = Bytes(spec.size.0.saturating_mul(2));
+    cluster.records.by_key.values().find_map(|record| {
+        let Record::Pool(pool) = record else { return None };
+        let (id, node) = (pool.meta.id, pool.spec.node);
+        let beside = volume.layout.replicas.iter().any(|replica| replica.node == node);
+        let disk =
+            open_disk(cluster, node, id).filter(|_| !beside && takes_copies(cluster, node))?;
+        let taken = promised.get(&id).copied().unwrap_or(Bytes::ZERO).max(disk.used());
+        let room = disk.capacity.saturating_sub(taken);
+        (known_pool(cluster, id).is_some() && room >= needed).then_some(id)
+    })
+}
+
+fn takes_copies(cluster: &Cluster, node: NodeId) -> bool {
+    matches!(cluster.records.by_key.get(&Key::Node(node)), Some(Record::Node(node))
+        if !(node.spec.cordoned || node.spec.draining || node.spec.forgotten))
+}
+
+fn open_disk(cluster: &Cluster, node: NodeId, pool: PoolId) -> Option<&Disk> {
+    let machine = cluster.nodes.get(&node).filter(|machine| machine.engine.is_some())?;
+    machine.disks.disk_of(pool).filter(|disk| disk.condition == Condition::Fine)
+}
+
+/// Everything that layouts promise, thin volumes counted whole.
+fn promised(cluster: &Cluster) -> BTreeMap<PoolId, Bytes> {
+    let mut sums: BTreeMap<PoolId, Bytes> = BTreeMap::new();
+    for volume in cluster.records.volumes() {
+        for replica in &volume.layout.replicas {
+            let sum = sums.entry(replica.pool).or_insert(Bytes::ZERO);
+            *sum = sum.saturating_add(volume.layout.size);
+        }
+    }
+    sums
+}
