@@ -4,14 +4,15 @@
 
 use alloc::format;
 
-use model::{Access, HostStage, Key};
+use model::{Access, HostId, HostStage, Key};
 
-use crate::{Promise, Records, Seen, broken::Report};
+use crate::{Committed, Promise, Records, Seen, broken::Report};
 
 pub(crate) const PROMISE: Promise =
     Promise::new("exclusive_host", "an exclusive volume has one host at a time")
         .of_records(check_record)
-        .of_machines(check_machines);
+        .of_machines(check_machines)
+        .of_commits_beside_machines(check_released);
 
 fn check_record(records: &Records, key: &Key, report: &mut Report) {
     let Key::Volume(id) = key else { return };
@@ -40,6 +41,25 @@ fn check_machines(records: &Records, seen: &Seen<'_>, report: &mut Report) {
         if is_exclusive && found.epoch == target.epoch && found.hosts.len() > 1 {
             let words = format!("its target has sessions of {} hosts", found.hosts.len());
             report.broken(Key::Volume(*id), words);
+        }
+    }
+}
+
+/// A host is out when the target has closed its sessions: it is let in no more, so none can follow.
+fn check_released(committed: Committed<'_>, seen: &Seen<'_>, report: &mut Report) {
+    for change in committed.volumes() {
+        let Some((before, after)) = change.volume.both() else { continue };
+        let Some(target) = &after.layout.target else { continue };
+        let engine = seen.inventories.get(&target.node);
+        let engine = engine.filter(|engine| engine.instance == target.instance);
+        let found = engine.and_then(|engine| engine.targets.get(&change.volume.id));
+        let Some(found) = found.filter(|found| found.epoch == target.epoch) else { continue };
+        let is_out = |host: &&HostId| !after.layout.hosts.contains_key(host);
+        for host in before.layout.hosts.keys().filter(is_out) {
+            if found.hosts.contains(host) {
+                let words = format!("host {host} is called out, and has a session");
+                report.broken(change.key(), words);
+            }
         }
     }
 }

@@ -27,6 +27,7 @@ mod last_copy;
 mod membership_owner;
 
 mod fence_before_start;
+mod no_false_alarm;
 mod one_epoch;
 mod serving_first;
 mod switchover_order;

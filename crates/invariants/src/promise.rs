@@ -7,8 +7,8 @@ use model::Key;
 use crate::{
     Committed, Records, Seen, asked_for, attempts, broken::Report, copies_kept, create_once,
     exclusive_host, fence_before_start, hands, ids, last_copy, leader_guard, membership_owner,
-    names, one_epoch, one_per_node, references, serving_first, snapshots, space, spread,
-    switchover_order, tombstones,
+    names, no_false_alarm, one_epoch, one_per_node, references, serving_first, snapshots, space,
+    spread, switchover_order, tombstones,
 };
 
 /// In the order in which a reader should worry.
@@ -19,6 +19,7 @@ pub const PROMISES: &[Promise] = &[
     one_epoch::PROMISE,
     fence_before_start::PROMISE,
     serving_first::PROMISE,
+    no_false_alarm::PROMISE,
     switchover_order::PROMISE,
     exclusive_host::PROMISE,
     tombstones::PROMISE,

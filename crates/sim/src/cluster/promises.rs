@@ -125,7 +125,8 @@ fn needs_sight(writes: &[Write]) -> bool {
     writes.iter().any(|write| {
         matches!(
             write,
-            Write::Put(Key::Volume(_) | Key::Snapshot(_), _) | Write::Delete(Key::Tombstone(..))
+            Write::Put(Key::Volume(_) | Key::Snapshot(_) | Key::Node(_), _)
+                | Write::Delete(Key::Tombstone(..))
         )
     })
 }
