@@ -1,6 +1,8 @@
 //! A script from a seed: a cluster worth the name, people who use it, and faults that overlap and do
 //! not wait for health.
 
+mod hardship;
+
 use std::collections::BTreeMap;
 
 use model::{Bytes, Millis};
@@ -44,9 +46,11 @@ pub fn generate(seed: u64) -> Script {
     maker.beginning();
     maker.trouble();
     maker.ending();
-    let Maker { setup, mut lines, .. } = maker;
-    lines.sort_by_key(|line| line.at);
-    Script { notes: Vec::new(), setup, lines, expects: Vec::new() }
+    let Maker { setup, lines, .. } = maker;
+    let mut script = Script { notes: Vec::new(), setup, lines, expects: Vec::new() };
+    hardship::add(seed, BUSY, &mut script);
+    script.lines.sort_by_key(|line| line.at);
+    script
 }
 
 impl Maker {

@@ -14,7 +14,10 @@ use crate::{
 
 /// What is not as it should be: its kind before the colon, then what it is about.
 pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
-    misled(cluster, world).or_else(|| left_behind(cluster)).or_else(|| still_attached(cluster))
+    misled(cluster, world)
+        .or_else(|| left_behind(cluster))
+        .or_else(|| still_attached(cluster))
+        .or_else(|| undrained(cluster))
 }
 
 /// Whom the leader takes for dead or alive.
@@ -35,7 +38,7 @@ fn left_behind(cluster: &Cluster) -> Option<String> {
         for (id, target) in &engine.targets {
             let volume = cluster.records.volume(*id);
             let wanted = volume.and_then(|volume| volume.layout.target.as_ref());
-            if !wanted.is_some_and(|t| (t.node, t.epoch) == (*node, target.epoch)) {
+            if wanted.is_none_or(|t| (t.node, t.epoch) != (*node, target.epoch)) {
                 let (volume, node) = (names::label(id.0), names::label(node.0));
                 return Some(format!(
                     "nothing is left behind: a target of {volume} at epoch {} on {node}",
@@ -53,6 +56,20 @@ fn left_behind(cluster: &Cluster) -> Option<String> {
         }
     }
     None
+}
+
+/// Volumes on drained nodes that could be elsewhere.
+fn undrained(cluster: &Cluster) -> Option<String> {
+    let draining = |node: NodeId| {
+        matches!(cluster.records.by_key.get(&Key::Node(node)), Some(Record::Node(node))
+            if node.spec.draining)
+    };
+    let stays = |volume: &&Volume| {
+        let copy = volume.layout.replicas.iter().any(|replica| draining(replica.node));
+        copy && roomy_pool(cluster, volume).is_some()
+    };
+    let volume = cluster.records.volumes().find(stays)?;
+    Some(format!("drains end: {} is still on a drained node", volume.meta.name))
 }
 
 /// Hosts that kept what was taken from them.
