@@ -101,6 +101,7 @@ impl<P: Planner> Reconciler<P> {
         self.mark_after(&key);
         if let Key::Node(id) = key {
             self.delivery.forget_node(id);
+            self.registry.forget_node(id);
         }
         self.touch(touched);
     }

@@ -66,6 +66,12 @@ impl Registry {
         }
     }
 
+    /// Its record was removed: it is put on record again only when it speaks again.
+    pub(crate) fn forget_node(&mut self, node: NodeId) {
+        self.nodes.remove(&node);
+        self.early.remove(&node);
+    }
+
     /// An inventory that comes before its process is on record is kept until then.
     pub(crate) fn keep_if_early(&mut self, world: &World, inventory: &Inventory) -> bool {
         let known = world.node(inventory.node).and_then(|view| view.record.layout.instance);
