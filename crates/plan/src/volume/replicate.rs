@@ -15,7 +15,7 @@ use super::{Look, look::Copy};
 use crate::{
     Action, Why, mint,
     placement::{self, Ask},
-    world::Standing,
+    world::{Loss, Standing},
 };
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
@@ -111,6 +111,13 @@ fn counts(look: &Look<'_>, copy: &Copy<'_>) -> bool {
     }
 }
 
+/// A copy that is replaced because its node is drained or dead does not hold its zone: the next one
+/// may be the only other node there.
+fn leaves_its_place(look: &Look<'_>, copy: &Copy<'_>) -> bool {
+    let is_dead = matches!(copy.loss(), Some(Loss::NodeDead | Loss::Forgotten));
+    copy.draining || (is_dead && !copy.is_retiring() && !counts(look, copy))
+}
+
 fn spare(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     for copy in &look.copies {
         if let (Some(_), Some(until)) = (copy.loss(), copy.replica.rebuild_after)
@@ -128,11 +135,10 @@ fn spare(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
         return None;
     }
     let mut ask = Ask::new(look.world, look.volume);
-    // A copy that is to be replaced because its node is drained does not hold its zone.
-    let staying = |place: &(_, _)| {
-        !look.copies.iter().any(|copy| copy.draining && copy.replica.pool == place.0)
+    let leaves = |place: &(_, _)| {
+        look.copies.iter().any(|copy| copy.replica.pool == place.0 && leaves_its_place(look, copy))
     };
-    ask.beside.retain(staying);
+    ask.beside.retain(|place| !leaves(place));
     match placement::place(look.world, &ask, 1) {
         Ok(places) => {
             let (pool, node) = *places.first()?;
