@@ -1,9 +1,9 @@
 //! Rebuilding the records from what the pools carry, in a new era.
 //!
-//! Used when the store is empty, older than the pools, or another one. Nothing is destroyed: what the
-//! pools carry and the store lacks comes back; a volume comes back by itself only if every member
-//! recorded healthy in the highest roster seen is here, and otherwise waits for its pools or for a
-//! person who names it.
+//! Used when the store is empty, older than the pools, or another one; and again when pools return
+//! that were away at that time. Nothing is destroyed: what the pools carry and the store lacks comes
+//! back; a volume comes back by itself only if every member recorded healthy in the highest roster
+//! seen is here, and otherwise waits for its pools or for a person who names it.
 
 use alloc::{
     boxed::Box,
@@ -14,13 +14,13 @@ use alloc::{
 };
 
 use model::{
-    Cluster, Epoch, Era, Extra, Key, Labels, Membership, Meta, NodeId, Pool, PoolId, PoolLayout,
-    PoolSpec, PoolStage, Record, ReplicaId, ReplicaSeen, ReplicaStage, Revision, Roster, SCHEMA,
-    Snapshot, SnapshotId, SnapshotLayout, SnapshotSeen, SnapshotSpec, SnapshotStage, Txn, Volume,
-    VolumeId, VolumeStage,
+    Buried, Cluster, Epoch, Era, Extra, Key, Labels, Mark, Membership, Meta, NodeId, Pool, PoolId,
+    PoolLayout, PoolSpec, PoolStage, Record, ReplicaId, ReplicaSeen, ReplicaStage, Revision,
+    Roster, SCHEMA, Snapshot, SnapshotId, SnapshotLayout, SnapshotSeen, SnapshotSpec,
+    SnapshotStage, Txn, Volume, VolumeId, VolumeStage,
 };
 
-use crate::{Refusal, World};
+use crate::{Refusal, World, world::Verdict};
 
 /// The transactions of a recovery, to be committed in order; the last one starts the new era, so that
 /// a crash in between leaves the controller read-only and the recovery to be repeated.
@@ -43,23 +43,49 @@ pub fn recover(
     era: Era,
     accept_data_loss: &BTreeSet<VolumeId>,
 ) -> Result<Recovery, Refusal> {
-    if world.read_only().is_none() {
-        let why = "the store and the pools agree: there is nothing to recover".into();
-        return Err(Refusal::Impossible { why });
-    }
     let mut recovery = Recovery::default();
     recovery.pools(world);
     for (id, found) in find(world) {
-        recovery.volume(world, id, &found, accept_data_loss.contains(&id));
+        if is_in_question(world, id, &found) {
+            recovery.volume(world, id, &found, accept_data_loss.contains(&id));
+        }
+    }
+    let is_idle = recovery.txns.is_empty() && recovery.left_out.is_empty();
+    if is_idle && world.read_only().is_none() {
+        let why = "the store and the pools agree: there is nothing to recover".into();
+        return Err(Refusal::Impossible { why });
     }
     recovery.txns.push(new_era(world, era));
     Ok(recovery)
+}
+
+/// Whether the store may be wrong about a volume. Of a store that agrees with its pools only what an
+/// earlier recovery left out is in question.
+fn is_in_question(world: &World, id: VolumeId, found: &Found<'_>) -> bool {
+    if world.read_only().is_some() {
+        return true;
+    }
+    match world.volume(id) {
+        Some(view) => view.membership.as_ref().is_some_and(|kept| kept.healthy().next().is_none()),
+        None => found.copies.values().any(|(_, seen)| !is_proven(world, seen.birth.as_ref())),
+    }
+}
+
+/// Whether it lies in this store's past, so that the store's word about it counts.
+fn is_proven(world: &World, mark: Option<&Mark>) -> bool {
+    mark.zip(world.cluster.as_ref()).is_some_and(|(mark, cluster)| {
+        world.history.judge(mark, cluster, world.revision) == Verdict::Proven
+    })
 }
 
 fn find(world: &World) -> BTreeMap<VolumeId, Found<'_>> {
     let mut volumes: BTreeMap<VolumeId, Found<'_>> = BTreeMap::new();
     for (node, view) in &world.nodes {
         for (id, seen) in view.inventory.iter().flat_map(|inventory| &inventory.replicas) {
+            // What a tombstone names was given up, whatever it carries.
+            if view.tombstones.contains_key(&Buried::Replica { replica: *id, pool: seen.pool }) {
+                continue;
+            }
             let found = volumes.entry(seen.volume).or_default();
             found.copies.insert(*id, (*node, seen));
             if let Some((revision, volume)) = &seen.carried
@@ -92,7 +118,9 @@ impl Recovery {
     fn pools(&mut self, world: &World) {
         for (node, view) in &world.nodes {
             for (id, seen) in view.inventory.iter().flat_map(|inventory| &inventory.pools) {
-                if world.pools.contains_key(id) {
+                let is_settled =
+                    world.read_only().is_none() && is_proven(world, seen.mark.as_ref());
+                if world.pools.contains_key(id) || is_settled {
                     continue;
                 }
                 let carried = seen.carried.as_deref().cloned();
@@ -115,54 +143,52 @@ impl Recovery {
 
     fn volume(&mut self, world: &World, id: VolumeId, found: &Found<'_>, accepted: bool) {
         let known = world.volume(id);
-        let Some((_, carried)) = found.newest else { return };
+        let stored = known.map(|view| &view.record);
+        let Some(carried) = found.newest.map(|(_, carried)| carried).or(stored) else { return };
         if carried.spec.deleting {
             self.left_out.push(format!("volume {}: it was being deleted", carried.meta.name));
             return;
         }
-        let top = found.copies.values().map(|(_, seen)| seen.roster).max().unwrap_or(Roster(1));
-        let members: BTreeMap<ReplicaId, bool> = found
-            .copies
-            .values()
-            .filter(|(_, seen)| seen.roster == top)
-            .flat_map(|(_, seen)| seen.members.iter().map(|(id, healthy)| (*id, *healthy)))
-            .collect();
-        let absent: Vec<&ReplicaId> = members
-            .iter()
-            .filter(|(id, healthy)| **healthy && !found.copies.contains_key(id))
-            .map(|(id, _)| id)
-            .collect();
-        if !absent.is_empty() && !accepted {
-            let missing: Vec<String> = absent
-                .iter()
-                .map(|id| match carried.replica(**id) {
-                    Some(replica) => format!("pool {}", replica.pool),
-                    None => format!("the pool of replica {id}"),
-                })
-                .collect();
-            let name = &carried.meta.name;
-            self.left_out.push(format!(
-                "volume {name}: {} held newer data and is not here; bring it back, or recover with \
-                 data loss accepted for it",
-                missing.join(", ")
-            ));
+        let roster = Rostered::new(found);
+        let absent = if accepted { Vec::new() } else { roster.absent(found) };
+        if !absent.is_empty() {
+            self.left_out.push(waits_for(carried, &absent));
+        } else if is_up_to_date(world, id, found, roster.top) {
             return;
         }
-        let membership = membership(world, id, found, top, &members);
-        let volume = revived(world, carried, found, membership.epoch);
+        // A record that the store kept must not speak for the copies that are here either.
+        if absent.is_empty() || known.is_some() {
+            self.write(world, carried, found, &roster, &absent);
+        }
+        if absent.is_empty() {
+            self.snapshots(world, id, found);
+        }
+    }
+
+    fn write(
+        &mut self,
+        world: &World,
+        carried: &Volume,
+        found: &Found<'_>,
+        roster: &Rostered,
+        absent: &[ReplicaId],
+    ) {
+        let id = carried.meta.id;
+        let membership = membership(world, id, found, roster, absent);
+        let volume = revived(world, carried, found, absent, membership.epoch);
         let name = volume.meta.name.clone();
         let key = Key::Volume(id);
-        let (read_at, kept_at) = known.map_or((Revision::ZERO, Revision::ZERO), |view| {
-            let kept_at = view.membership.as_ref().map_or(Revision::ZERO, |m| m.revision);
-            (view.record.meta.revision, kept_at)
-        });
+        let (read_at, kept_at) =
+            world.volume(id).map_or((Revision::ZERO, Revision::ZERO), |view| {
+                let kept_at = view.membership.as_ref().map_or(Revision::ZERO, |m| m.revision);
+                (view.record.meta.revision, kept_at)
+            });
         let txn = Txn::default().put(key, Record::Volume(volume.into()), read_at).put(
             Key::Membership(id),
             Record::Membership(membership.into()),
             kept_at,
         );
         self.txns.push(with_name(world, txn, "volume", &name, &id.0));
-        self.snapshots(world, id, found);
     }
 
     fn snapshots(&mut self, world: &World, volume: VolumeId, found: &Found<'_>) {
@@ -202,21 +228,77 @@ impl Recovery {
     }
 }
 
+/// The newest list of members that the copies which are here know of.
+struct Rostered {
+    top: Roster,
+    members: BTreeMap<ReplicaId, bool>,
+}
+
+impl Rostered {
+    fn new(found: &Found<'_>) -> Self {
+        let top = found.copies.values().map(|(_, seen)| seen.roster).max().unwrap_or(Roster(1));
+        let newest = found.copies.values().filter(|(_, seen)| seen.roster == top);
+        let members = newest.flat_map(|(_, seen)| seen.members.iter().map(|(id, h)| (*id, *h)));
+        Self { top, members: members.collect() }
+    }
+
+    /// Members that hold all data as far as anyone here knows, and are not here: they may have gone
+    /// on alone.
+    fn absent(&self, found: &Found<'_>) -> Vec<ReplicaId> {
+        let healthy = self.members.iter().filter(|(_, healthy)| **healthy).map(|(id, _)| *id);
+        healthy.filter(|id| !found.copies.contains_key(id)).collect()
+    }
+}
+
+/// Whether the store knows all that the copies do.
+fn is_up_to_date(world: &World, id: VolumeId, found: &Found<'_>, top: Roster) -> bool {
+    let kept = world.volume(id).and_then(|view| view.membership.as_ref());
+    kept.is_some_and(|kept| {
+        let epochs = found.copies.values().all(|(_, seen)| seen.epoch <= kept.epoch);
+        found.newest.is_none() && kept.roster >= top && epochs && kept.healthy().next().is_some()
+    })
+}
+
+fn waits_for(carried: &Volume, absent: &[ReplicaId]) -> String {
+    let missing: Vec<String> = absent
+        .iter()
+        .map(|id| match carried.replica(*id) {
+            Some(replica) => format!("pool {}", replica.pool),
+            None => format!("the pool of replica {id}"),
+        })
+        .collect();
+    format!(
+        "volume {}: {} held newer data and is not here; bring it back, or recover with data loss \
+         accepted for it",
+        carried.meta.name,
+        missing.join(", ")
+    )
+}
+
 /// The record of the highest roster seen, with an epoch above every one seen: whoever still serves is
-/// fenced by the next target, and the copies are resynced before they are trusted.
+/// fenced by the next target, and the copies are resynced before they are trusted. While a member is
+/// absent that may have gone on alone, it alone counts; of several none does, since each may be
+/// older than another, and only a recovery with all of them can tell.
 fn membership(
     world: &World,
     id: VolumeId,
     found: &Found<'_>,
-    top: Roster,
-    members: &BTreeMap<ReplicaId, bool>,
+    Rostered { top, members }: &Rostered,
+    absent: &[ReplicaId],
 ) -> Membership {
+    let top = *top;
     let stored = world.volume(id).and_then(|view| view.membership.as_ref());
     let seen = found.copies.values().map(|(_, seen)| seen.epoch).max().unwrap_or(Epoch::ZERO);
-    let present = members.iter().filter(|(id, _)| found.copies.contains_key(id));
-    let mut children: BTreeMap<ReplicaId, bool> =
-        present.map(|(id, healthy)| (*id, *healthy)).collect();
-    if !children.values().any(|healthy| *healthy) {
+    let is_here = |id: &ReplicaId| found.copies.contains_key(id);
+    let listed = members.iter().filter(|(id, _)| is_here(id) || absent.contains(id));
+    let mut children: BTreeMap<ReplicaId, bool> = listed
+        .map(|(id, healthy)| match absent {
+            [] => (*id, *healthy),
+            [alone] => (*id, id == alone),
+            _ => (*id, false),
+        })
+        .collect();
+    if absent.is_empty() && !children.values().any(|healthy| *healthy) {
         // Only stale copies are here, and a person accepted the best of them.
         let best = found.copies.iter().max_by_key(|(_, (_, seen))| (seen.roster, seen.epoch));
         children.extend(best.map(|(id, _)| (*id, true)));
@@ -230,12 +312,20 @@ fn membership(
     }
 }
 
-/// The newest layout seen, as far as it can be true: replicas where they were found, no target, no
+/// The newest layout seen, as far as it can be true: replicas where they were found or are waited
+/// for, no target, no
 /// switchover. The hosts of the spec are admitted again by the rules.
-fn revived(world: &World, carried: &Volume, found: &Found<'_>, epoch: Epoch) -> Volume {
+fn revived(
+    world: &World,
+    carried: &Volume,
+    found: &Found<'_>,
+    absent: &[ReplicaId],
+    epoch: Epoch,
+) -> Volume {
     let mut volume = carried.clone();
     let layout = &mut volume.layout;
-    layout.replicas.retain(|replica| found.copies.contains_key(&replica.id));
+    let stays = |id: &ReplicaId| found.copies.contains_key(id) || absent.contains(id);
+    layout.replicas.retain(|replica| stays(&replica.id));
     for replica in &mut layout.replicas {
         if let Some((node, seen)) = found.copies.get(&replica.id) {
             replica.node = *node;
