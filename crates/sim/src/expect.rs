@@ -69,7 +69,7 @@ fn holds(cluster: &Cluster, user: &User, expect: &Expect) -> bool {
             let place = |name: &str| {
                 events(cluster).position(|event| event.name == name && tells(event, words))
             };
-            place(first).is_some_and(|one| place(second).is_none_or(|other| one < other))
+            place(first).is_some_and(|one| place(second).is_some_and(|other| one < other))
         }
         Expect::Refused { words } => user.refused.iter().any(|said| said.contains(words.as_str())),
         Expect::Said { words } => user.said.iter().any(|said| said.contains(words.as_str())),
@@ -96,7 +96,10 @@ fn holds_of_volume(cluster: &Cluster, expect: &Expect) -> bool {
         }
         Expect::Switchover { volume, stage } => record(cluster, volume)
             .and_then(|record| record.layout.switchover.as_ref())
-            .is_some_and(|switchover| format!("{:?}", switchover.stage).starts_with(stage)),
+            .is_some_and(|switchover| {
+                let found = format!("{:?}", switchover.stage);
+                stage.as_ref().is_none_or(|stage| found.starts_with(stage.as_str()))
+            }),
         Expect::Epoch { volume, at_most } => {
             record(cluster, volume).is_some_and(|record| record.layout.epoch.0 <= *at_most)
         }

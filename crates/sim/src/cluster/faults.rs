@@ -130,6 +130,11 @@ impl Cluster {
         self.queue.push(self.now + span, Item::Undo(undo));
     }
 
+    /// Nobody goes away again.
+    pub(super) fn end_flaps(&mut self) {
+        self.queue.retain(|item| !matches!(item, Item::Undo(Undo::Isolate { .. })));
+    }
+
     fn store_out(&mut self, outage: Outage, span: Millis) {
         self.store.outage = Some(outage);
         self.undo_in(span, Undo::StoreBack);
@@ -218,7 +223,7 @@ mod tests {
         setup.hosts.insert("h1".into(), Some("n1".into()));
         let disk = DiskSetup { label: "p1".into(), node: "n1".into(), capacity: Bytes::gib(1) };
         setup.disks.push(disk);
-        Cluster::new(1, &setup, Box::new(|_, _, _| Box::new(Idle)))
+        Cluster::new(1, &setup, Box::new(|_, _, _| Box::new(Idle::default())))
     }
 
     fn run(cluster: &mut Cluster, text: &str, seconds: u64) {

@@ -213,6 +213,7 @@ impl Cluster {
         }
         self.network.heal();
         self.store.outage = None;
+        self.end_flaps();
         self.reconnect_all();
     }
 

@@ -35,6 +35,10 @@ impl Cluster {
         }
         let author = if *is_garbled { Author::Recovery } else { self.author(writer, writes) };
         let commit = self.promises.records.apply(*revision, author, writes);
+        // A bench without a controller that founded the store keeps records as it likes.
+        if !self.records.by_key.contains_key(&Key::Cluster) {
+            return;
+        }
         let mut broken = check_commit(&self.promises.records, &commit);
         if needs_sight(writes) {
             let inventories = self.true_inventories();

@@ -15,6 +15,7 @@ struct Paper {
     buried: BTreeSet<Key>,
     exists: bool,
     was_deleted: bool,
+    set_back: bool,
 }
 
 impl Copies for Paper {
@@ -35,6 +36,9 @@ impl Truth for Paper {
     }
     fn was_buried(&self, tombstone: &Key) -> bool {
         self.buried.contains(tombstone)
+    }
+    fn is_set_back(&self, _: VolumeId) -> bool {
+        self.set_back
     }
     fn copies(&self) -> &dyn Copies {
         self
@@ -90,6 +94,9 @@ fn a_healthy_copy_without_an_acknowledged_write_is_noticed() {
     let mut lacking = two_copies(whole(), copy(1, 0));
     let promise = "healthy-copies-hold-every-acknowledged-write";
     assert_eq!(judged(after_one_write(), &lacking), [promise]);
+    lacking.set_back = true;
+    assert_eq!(judged(after_one_write(), &lacking), [""; 0], "the store forgot who is healthy");
+    lacking.set_back = false;
     let record = lacking.record.as_mut().unwrap();
     record.resync_source = Some(names::replica("a"));
     assert_eq!(judged(after_one_write(), &lacking), [""; 0], "only the source counts");

@@ -39,10 +39,10 @@ pub enum Expect {
         /// Any, if none is named.
         node: Option<String>,
     },
-    /// A switchover is in this stage.
+    /// A switchover is in this stage; in any, if none is named.
     Switchover {
         volume: String,
-        stage: String,
+        stage: Option<String>,
     },
     /// The target moved no more often than this.
     Epoch {
@@ -187,7 +187,7 @@ impl Expect {
                 Self::Spread { volume, label, count: words.number("a number")? }
             }
             "target" => Self::Target { volume, node: on(words)? },
-            "switchover" => Self::Switchover { volume, stage: words.label("a stage")? },
+            "switchover" => Self::Switchover { volume, stage: words.next().map(str::to_owned) },
             "epoch" => Self::Epoch { volume, at_most: at_most(words)? },
             "share" => {
                 words.expect("on")?;
@@ -246,7 +246,10 @@ impl fmt::Display for Expect {
             Self::Path { host, volume } => write!(f, "path {host} {volume}"),
             Self::Target { volume, node: None } => write!(f, "target {volume}"),
             Self::Target { volume, node: Some(node) } => write!(f, "target {volume} on {node}"),
-            Self::Switchover { volume, stage } => write!(f, "switchover {volume} {stage}"),
+            Self::Switchover { volume, stage: None } => write!(f, "switchover {volume}"),
+            Self::Switchover { volume, stage: Some(stage) } => {
+                write!(f, "switchover {volume} {stage}")
+            }
             Self::Epoch { volume, at_most } => write!(f, "epoch {volume} {AT_MOST} {at_most}"),
             Self::Share { volume, host } => write!(f, "share {volume} on {host}"),
             Self::Writes { volume, within } => {

@@ -78,6 +78,7 @@ expect no path h2 v1
 expect target v1
 expect no target v1 on n2
 expect switchover v1 ReplacePath
+expect no switchover v1
 expect epoch v1 at-most 3
 expect share v1 on h2
 expect writes v1 within 3s
