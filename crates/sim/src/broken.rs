@@ -39,13 +39,16 @@ mod acts_on_a_lost_lease;
 mod steals_the_guard;
 
 mod hears_once;
-mod kills_the_unheard;
+mod kills_on_taking_office;
 mod tells_hosts_nothing;
 mod trusts_stale_inventories;
 
 mod never_rests;
 mod omits;
 mod revives_the_dead;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::catch::{Caught, Sound, catch};
 use crate::NewBrain;
@@ -106,7 +109,7 @@ pub fn broken_brains() -> Vec<BrokenBrain> {
         acts_on_a_lost_lease::brain(),
         steals_the_guard::brain(),
         hears_once::brain(),
-        kills_the_unheard::brain(),
+        kills_on_taking_office::brain(),
         tells_hosts_nothing::brain(),
         trusts_stale_inventories::brain(),
         never_rests::brain(),
