@@ -21,6 +21,10 @@ pub struct Sound {
 }
 
 impl Sound {
+    pub const fn new() -> Self {
+        Self { known: Mutex::new(BTreeMap::new()) }
+    }
+
     fn is_sound(&self, seed: u64, script: &Script) -> bool {
         let known = self.known.lock().ok().and_then(|known| known.get(&seed).copied());
         known.unwrap_or_else(|| {
