@@ -138,6 +138,9 @@ pub enum TargetHealth {
 pub struct ChildSeen {
     /// Progress of a running copy, in percent.
     pub copied: Option<u8>,
+    /// Its pool has no space for what it lacks.
+    #[serde(default)]
+    pub is_full: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

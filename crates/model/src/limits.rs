@@ -63,5 +63,7 @@ pub const MOVE_BACKOFF_MAX: Millis = Millis::minutes(2);
 pub const MOVE_QUIET: Millis = Millis::minutes(10);
 /// A target that neither serves nor fails in this time is tried elsewhere.
 pub const TARGET_START_MAX: Millis = Millis::seconds(15);
+/// A target that does not shut down cleanly in this time is fenced instead.
+pub const TARGET_STOP_MAX: Millis = Millis::seconds(30);
 /// A server that makes no progress in a stage for this long is placed again.
 pub const SHARE_STAGE_MAX: Millis = Millis::seconds(60);

@@ -40,6 +40,7 @@ pub enum Wait {
     TargetStops {
         node: NodeId,
         epoch: Epoch,
+        until: Time,
     },
     PathLive {
         host: HostId,
@@ -156,6 +157,7 @@ impl Wait {
             | Self::Observing { until }
             | Self::OrphanGrace { until }
             | Self::TargetStarts { until, .. }
+            | Self::TargetStops { until, .. }
             | Self::PathRetried { until, .. }
             | Self::Attempt { until }
             | Self::SnapshotTaken { until, .. }
@@ -198,9 +200,10 @@ impl Wait {
                 f,
                 "the target of epoch {epoch} is starting on node {node} and has until {until}"
             ),
-            Self::TargetStops { node, epoch } => {
-                write!(f, "the target of epoch {epoch} is shutting down on node {node}")
-            }
+            Self::TargetStops { node, epoch, until } => write!(
+                f,
+                "the target of epoch {epoch} is shutting down on node {node} and has until {until}"
+            ),
             Self::PathLive { host, epoch } => {
                 write!(f, "host {host} has no live path yet to the target of epoch {epoch}")
             }

@@ -51,16 +51,25 @@ fn snapshot(world: &World, old: &Snapshot, action: &Action) -> Option<Txn> {
         }
         Action::UpdateCopies { copies } => new.layout.copies.clone_from(copies),
         Action::FailSnapshot { reason } => {
+            txn = guard_volume(world, txn, old);
             new.layout.stage = SnapshotStage::Failed { reason: reason.clone() };
             txn = bury_copies(world, txn, old);
         }
         Action::DeleteSnapshot => {
-            txn = bury_copies(world, txn, old).delete(key, old.meta.revision);
+            txn = guard_volume(world, bury_copies(world, txn, old), old);
+            txn = txn.delete(key, old.meta.revision);
             return Some(release_name(world, txn, "snapshot", &old.meta.name, &old.meta.id.0));
         }
         _ => return None,
     }
     Some(txn.put(key, Record::Snapshot(new.into()), old.meta.revision))
+}
+
+/// The replicas must still be those that were told: one placed meanwhile may bring a copy along.
+fn guard_volume(world: &World, txn: Txn, snapshot: &Snapshot) -> Txn {
+    let key = Key::Volume(snapshot.spec.volume);
+    let read_at = world.revision_of(&key);
+    txn.guard(Compare::at(key, read_at))
 }
 
 /// Every replica of the volume may hold it, or a part of a failed attempt at it.

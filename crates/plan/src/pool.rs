@@ -10,7 +10,8 @@ pub(crate) const RULES: &[Rule] = &[forget, delete, confirm];
 
 fn is_empty(world: &World, subject: Subject) -> bool {
     let Subject::Pool(id) = subject else { return false };
-    world.index.pools.get(&id).is_none_or(|index| index.replicas == 0)
+    // A commit in flight may be placing a replica in it.
+    world.index.pools.get(&id).is_none_or(|index| index.replicas == 0 && !index.is_pledged())
 }
 
 /// The hardware will never return: the record goes when no replica is in it any more.

@@ -73,9 +73,8 @@ fn is_in_question(world: &World, id: VolumeId, found: &Found<'_>) -> bool {
 
 /// Whether it lies in this store's past, so that the store's word about it counts.
 fn is_proven(world: &World, mark: Option<&Mark>) -> bool {
-    mark.zip(world.cluster.as_ref()).is_some_and(|(mark, cluster)| {
-        world.history.judge(mark, cluster, world.revision) == Verdict::Proven
-    })
+    mark.zip(world.cluster.as_ref())
+        .is_some_and(|(mark, cluster)| world.history.judge(mark, cluster) == Verdict::Proven)
 }
 
 fn find(world: &World) -> BTreeMap<VolumeId, Found<'_>> {

@@ -62,7 +62,17 @@ fn keep_count(world: &World, subject: Subject, _: &mut Vec<Wait>) -> Option<Step
     let known = &snapshot.layout.copies;
     let kept = known.iter().copied().filter(|replica| look.copy(*replica).is_some());
     let copies: BTreeSet<ReplicaId> = kept.chain(holders(&look, snapshot)).collect();
-    if copies == *known || copies.is_empty() {
+    // What is gone for good holds nothing any more.
+    let gone = |id: &ReplicaId| {
+        let loss = look.copy(*id).and_then(|copy| copy.loss());
+        loss.is_some_and(|loss| !loss.may_return())
+    };
+    if copies.iter().all(gone) {
+        let reason = "its last copy is gone".into();
+        let action = Action::FailSnapshot { reason };
+        return Some(Step { subject, action, why: Why::Observed });
+    }
+    if copies == *known {
         return None;
     }
     Some(Step { subject, action: Action::UpdateCopies { copies }, why: Why::Observed })

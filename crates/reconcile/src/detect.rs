@@ -6,8 +6,8 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use model::{
-    Difference, HostId, HostInventory, InstanceId, Inventory, Liveness, Millis, NodeId, Time,
-    limits::DEAD_AFTER,
+    Difference, HostId, HostInventory, InstanceId, Inventory, Liveness, Millis, NodeId, Subject,
+    Time, limits::DEAD_AFTER,
 };
 use plan::Planner;
 
@@ -47,6 +47,11 @@ impl Detector {
         if let Some(heard) = self.nodes.get_mut(&node).filter(|heard| !heard.closed) {
             heard.at = now;
         }
+    }
+
+    fn is_silent(&self, heard: Option<&Heard>, now: Time) -> bool {
+        let listened = now.since(self.since) >= DEAD_AFTER;
+        listened && heard.is_none_or(|heard| now.since(heard.at) >= DEAD_AFTER)
     }
 
     fn verdict(&self, heard: Option<&Heard>, known: Liveness, now: Time) -> Liveness {
@@ -179,7 +184,13 @@ impl<P: Planner> Reconciler<P> {
     /// A word of a node's present process; a past one's says nothing.
     pub(crate) fn node_heard(&mut self, node: NodeId, instance: InstanceId) -> bool {
         if self.registry.is_past(instance) {
-            return false;
+            // A late registration may have put the wrong process on record. If that one is silent and
+            // this one still speaks, this is the one.
+            if !self.detector.is_silent(self.detector.nodes.get(&node), self.now) {
+                return false;
+            }
+            self.registry.revive_node(node, instance);
+            self.queue.push(Subject::Node(node));
         }
         self.detector.news |= self.world.liveness(node) != Liveness::Alive;
         self.detector.nodes.insert(node, Heard { at: self.now, closed: false });
@@ -188,7 +199,11 @@ impl<P: Planner> Reconciler<P> {
 
     pub(crate) fn host_heard(&mut self, host: HostId, instance: InstanceId) -> bool {
         if self.registry.is_past(instance) {
-            return false;
+            if !self.detector.is_silent(self.detector.hosts.get(&host), self.now) {
+                return false;
+            }
+            self.registry.revive_host(host, instance);
+            self.queue.push(Subject::Host(host));
         }
         let known = self.world.hosts.get(&host).map(|view| view.liveness);
         self.detector.news |= known != Some(Liveness::Alive);

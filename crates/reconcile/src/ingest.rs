@@ -115,7 +115,7 @@ impl<P: Planner> Reconciler<P> {
             (Key::Node(id), Record::Node(node)) => {
                 let known = self.world.node(*id).and_then(|view| view.record.layout.instance);
                 if let Some(known) = known.filter(|known| Some(*known) != node.layout.instance) {
-                    self.registry.retire(known);
+                    self.registry.follow_node(*id, known, node.layout.instance);
                     self.delivery.node_returned(*id);
                 }
                 if known.is_none() {
@@ -125,7 +125,7 @@ impl<P: Planner> Reconciler<P> {
             (Key::Host(id), Record::Host(host)) => {
                 let known = self.world.hosts.get(id).and_then(|v| v.record.layout.instance);
                 if let Some(known) = known.filter(|known| Some(*known) != host.layout.instance) {
-                    self.registry.retire(known);
+                    self.registry.follow_host(*id, known, host.layout.instance);
                     self.delivery.host_returned(*id);
                 }
                 if known.is_none() {

@@ -72,6 +72,40 @@ impl Registry {
         self.early.remove(&node);
     }
 
+    /// The store says that another process of the node registered: whatever was heard before it is old.
+    pub(crate) fn follow_node(&mut self, node: NodeId, past: InstanceId, now: Option<InstanceId>) {
+        self.retire(past);
+        if let (Some(registered), Some(now)) = (self.nodes.get_mut(&node), now)
+            && registered.instance == past
+        {
+            registered.instance = now;
+        }
+    }
+
+    pub(crate) fn follow_host(&mut self, host: HostId, past: InstanceId, now: Option<InstanceId>) {
+        self.retire(past);
+        if let (Some(registered), Some(now)) = (self.hosts.get_mut(&host), now)
+            && registered.instance == past
+        {
+            registered.instance = now;
+        }
+    }
+
+    /// A process that was taken for past is the one that speaks.
+    pub(crate) fn revive_node(&mut self, node: NodeId, instance: InstanceId) {
+        self.past.retain(|past| *past != instance);
+        if let Some(registered) = self.nodes.get_mut(&node) {
+            registered.instance = instance;
+        }
+    }
+
+    pub(crate) fn revive_host(&mut self, host: HostId, instance: InstanceId) {
+        self.past.retain(|past| *past != instance);
+        if let Some(registered) = self.hosts.get_mut(&host) {
+            registered.instance = instance;
+        }
+    }
+
     /// An inventory that comes before its process is on record is kept until then.
     pub(crate) fn keep_if_early(&mut self, world: &World, inventory: &Inventory) -> bool {
         let known = world.node(inventory.node).and_then(|view| view.record.layout.instance);

@@ -212,6 +212,7 @@ fn is_excuse(cluster: &Cluster, volume: &Volume, wait: &Wait, settled: &Settled)
         Wait::NoRoom { .. } => truth::roomy_pool(cluster, volume).is_none(),
         Wait::NoRoomToGrow { .. } => true,
         Wait::NoHealthyCopy { .. } => settled.lasting && !truth::has_healthy_copy(cluster, volume),
+        Wait::HostSilent { .. } => settled.lasting,
         _ => false,
     }
 }

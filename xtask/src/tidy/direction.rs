@@ -50,7 +50,7 @@ const TABLE: &[Allowed] = &[
     row("ports",       Layer::Rim,     &["model"],                  &[]),
     row("store",       Layer::Rim,     &["model", "ports"],         &["conformance", "fixtures"]),
     row("conformance", Layer::Proof,   &["model", "ports", "store"], &["fixtures", "sim"]),
-    row("fixtures",    Layer::Proof,   &["model", "plan"],          &["invariants"]),
+    row("fixtures",    Layer::Proof,   &["invariants", "model", "plan"], &[]),
     row("sim",         Layer::Proof,   &["conformance", "fixtures", "invariants", "model", "plan",
                                          "ports", "reconcile", "store"],         &[]),
     row("holdfast",    Layer::Process, &["conformance", "fixtures", "invariants", "model", "plan",

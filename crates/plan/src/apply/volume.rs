@@ -79,6 +79,7 @@ impl Draft<'_> {
                 true
             }
             Action::PlaceReplica { replica } => {
+                self.guard_drained();
                 self.volume.layout.placed += 1;
                 self.volume.layout.replicas.push(replica.clone());
                 true
@@ -121,6 +122,17 @@ impl Draft<'_> {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// A copy on a drained node gave its place up: the node must still be drained.
+    fn guard_drained(&mut self) {
+        for replica in &self.volume.layout.replicas {
+            let node = self.world.node(replica.node).map(|view| &view.record);
+            if let Some(node) = node.filter(|node| node.spec.draining) {
+                let guard = Compare::at(Key::Node(node.meta.id), node.meta.revision);
+                self.txn = core::mem::take(&mut self.txn).guard(guard);
+            }
         }
     }
 

@@ -40,14 +40,14 @@ pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Op
 fn proof(world: &World, view: &NodeView, cluster: &Cluster, buried: Buried) -> Result<(), String> {
     let judge = |mark: Option<&Mark>| match mark {
         None => Err("it has no mark of any store".into()),
-        Some(mark) => match world.history.judge(mark, cluster, world.revision) {
+        Some(mark) => match world.history.judge(mark, cluster) {
             Verdict::Proven => Ok(()),
             Verdict::Unproven { why } | Verdict::Foreign { why } => Err(why),
         },
     };
     let inventory = view.inventory.as_ref();
     match buried {
-        Buried::Replica { replica, pool } => {
+        Buried::Replica { replica, pool } | Buried::Snapshot { replica, pool, .. } => {
             // Its node would not be told: a tombstone in a pool without a record says nothing.
             if world.pools.get(&pool).is_none_or(|view| view.record.spec.forgotten) {
                 return Err("its pool is in no record".into());
@@ -71,6 +71,6 @@ fn proof(world: &World, view: &NodeView, cluster: &Cluster, buried: Buried) -> R
                 None => Err("a quarantined record may name it".into()),
             }
         }
-        Buried::Snapshot { .. } | Buried::Pool { .. } => Err("it is not collected".into()),
+        Buried::Pool { .. } => Err("it is not collected".into()),
     }
 }

@@ -59,7 +59,7 @@ fn patience(look: &Look<'_>) -> Millis {
 /// Lets the target copy to a replica that is there and not healthy, if there is a slot.
 fn grant(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let good = look.good().filter(|copy| !copy.is_retiring() && !copy.draining).count();
-    let busy = look.copies.iter().filter(|copy| copy.replica.rebuilding).count();
+    let busy = look.copies.iter().filter(|c| c.replica.rebuilding && !is_stalled(look, c)).count();
     for copy in &look.copies {
         let unhealthy = !look.membership.is_recorded_healthy(copy.replica.id);
         if copy.replica.rebuilding && unhealthy {
@@ -85,9 +85,7 @@ fn grant(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
 }
 
 fn progress(look: &Look<'_>, copy: &Copy<'_>) -> Wait {
-    let seen = look.target().and_then(|t| look.world.target_seen(look.volume, t).present());
-    let child = seen.and_then(|seen| seen.children.get(&copy.replica.id));
-    let percent = child.and_then(|child| child.copied);
+    let percent = child_seen(look, copy).and_then(|child| child.copied);
     Wait::CopyRuns { replica: copy.replica.id, percent }
 }
 
@@ -98,6 +96,18 @@ fn has_slot(look: &Look<'_>, copy: &Copy<'_>) -> bool {
         if endangered { REBUILDS_MAX } else { REBUILDS_MAX - REBUILDS_RESERVED_FOR_LAST_COPY };
     let into = index.rebuilds_into.get(&copy.replica.node).copied().unwrap_or(0);
     index.rebuilds + index.pledged_rebuilds < most && into < REBUILDS_PER_NODE_MAX
+}
+
+/// A copy that is being rebuilt into a pool without space for it: it is built elsewhere as well, and
+/// whichever is whole first stays.
+fn is_stalled(look: &Look<'_>, copy: &Copy<'_>) -> bool {
+    !copy.healthy && child_seen(look, copy).is_some_and(|child| child.is_full)
+}
+
+fn child_seen(look: &Look<'_>, copy: &Copy<'_>) -> Option<model::ChildSeen> {
+    let target = look.target()?;
+    let seen = look.world.target_seen(look.volume, target).present()?;
+    seen.children.get(&copy.replica.id).copied()
 }
 
 /// Whether a copy counts towards the number wanted: it is there, may be, or may come back in time.

@@ -129,16 +129,14 @@ fn others_settled(look: &Look<'_>, victim: &Copy<'_>, kept: &[&Copy<'_>]) -> boo
     count >= 1 && count == others.count()
 }
 
+/// A snapshot whose last copy is gone for good is failed by its own rule first.
 fn holds_last_snapshot(look: &Look<'_>, victim: &Copy<'_>) -> bool {
     let snapshots = look.world.index.snapshots_of.get(&look.volume.meta.id);
     snapshots.into_iter().flatten().filter_map(|id| look.world.snapshots.get(id)).any(|snapshot| {
         let copies = &snapshot.layout.copies;
-        let elsewhere = look
-            .good()
-            .any(|copy| copy.replica.id != victim.replica.id && copies.contains(&copy.replica.id));
+        let other = |id| id != victim.replica.id && copies.contains(&id);
+        let elsewhere = look.good().any(|copy| other(copy.replica.id));
         let ready = snapshot.layout.stage == SnapshotStage::Ready && !snapshot.spec.deleting;
-        // A copy that is gone for good takes nothing with it.
-        let gone = victim.loss().is_some_and(|loss| !loss.may_return());
-        ready && !gone && copies.contains(&victim.replica.id) && !elsewhere
+        ready && copies.contains(&victim.replica.id) && !elsewhere
     })
 }

@@ -8,7 +8,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use model::{
     Epoch, HostStage, InstanceId, Liveness, NodeId, Observed, PathHealth, SwitchoverCause, Target,
     TargetHealth, TargetStage, Wait,
-    limits::{PATH_FAILED_GRACE, TARGET_START_MAX},
+    limits::{PATH_FAILED_GRACE, TARGET_START_MAX, TARGET_STOP_MAX},
 };
 
 use super::{Look, look::Copy, publish};
@@ -299,7 +299,11 @@ fn stop(look: &Look<'_>, target: &Target, waits: &mut Vec<Wait>) -> Option<(Acti
         Observed::Absent => Some(abandon(look)),
         Observed::Present(seen) if seen.health == TargetHealth::Fenced => Some(abandon(look)),
         Observed::Present(_) | Observed::Unknown => {
-            waits.push(Wait::TargetStops { node: target.node, epoch: target.epoch });
+            let until = target.since + TARGET_STOP_MAX;
+            if look.world.now >= until {
+                return Some(abandon(look));
+            }
+            waits.push(Wait::TargetStops { node: target.node, epoch: target.epoch, until });
             None
         }
     }

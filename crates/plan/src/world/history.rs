@@ -46,7 +46,7 @@ impl History {
         self.terms.values().take(surplus).map(|(number, _)| *number)
     }
 
-    pub fn judge(&self, mark: &Mark, cluster: &Cluster, newest: Revision) -> Verdict {
+    pub fn judge(&self, mark: &Mark, cluster: &Cluster) -> Verdict {
         if mark.era != cluster.era {
             return if cluster.former.contains(&mark.era) {
                 Verdict::Unproven { why: "it comes from before a recovery".into() }
@@ -70,8 +70,9 @@ impl History {
             };
         };
         let ended = self.terms.range(created.next()..).next().map(|(revision, _)| *revision);
-        let newest_of_term = ended.map_or(newest, |ended| Revision(ended.0 - 1));
-        if mark.revision > newest_of_term {
+        // A term without a successor is its leader's own, and every leader begins with a new one: what
+        // it has configured it knows.
+        if ended.is_some_and(|ended| mark.revision >= ended) {
             let why = format!("it has seen revision {}, which this store lost", mark.revision);
             return Verdict::Foreign { why };
         }

@@ -51,6 +51,13 @@ pub struct PoolIndex {
     score: Option<i64>,
 }
 
+impl PoolIndex {
+    /// Something may be placed here by a commit whose outcome is not known yet.
+    pub fn is_pledged(&self) -> bool {
+        self.pledged_thick > Bytes::ZERO || self.pledged_thin > Bytes::ZERO
+    }
+}
+
 /// Space and slots that a commit in flight takes, until its outcome is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pledge {

@@ -214,10 +214,24 @@ impl World {
         let Some(view) = self.nodes.get_mut(&node) else { return };
         let Some(inventory) = &view.inventory else { return };
         let seen: Option<&ReplicaSeen> = inventory.replicas.get(&replica);
+        // A snapshot that was deleted while a rebuild carried it along is an orphan too.
+        let images = seen.filter(|_| !homeless).into_iter().flat_map(|seen| {
+            let ids = seen.snapshots.keys().filter(|id| !self.snapshots.contains_key(id));
+            ids.map(|id| Buried::Snapshot { snapshot: *id, replica, pool: seen.pool })
+        });
+        let images: Vec<Buried> =
+            images.filter(|image| !view.tombstones.contains_key(image)).collect();
+        let first = Orphan { since: now, first_sequence: inventory.sequence };
+        view.orphans.retain(|buried, _| {
+            let own = matches!(buried, Buried::Snapshot { replica: own, .. } if *own == replica);
+            !own || images.contains(buried)
+        });
+        for image in images {
+            view.orphans.entry(image).or_insert(first);
+        }
         if let Some(seen) = seen {
             let buried = Buried::Replica { replica, pool: seen.pool };
             if homeless && !view.tombstones.contains_key(&buried) {
-                let first = Orphan { since: now, first_sequence: inventory.sequence };
                 view.orphans.entry(buried).or_insert(first);
             } else {
                 view.orphans.remove(&buried);
@@ -247,7 +261,7 @@ impl World {
         // A pool that is not heard for now keeps the dispute it raised.
         let Some(mark) = seen.and_then(|seen| seen.mark.as_ref()) else { return };
         let was = self.read_only().is_some();
-        match self.history.judge(mark, cluster, self.revision) {
+        match self.history.judge(mark, cluster) {
             Verdict::Foreign { why } => {
                 self.disputes.insert(pool, alloc::format!("pool {pool}: {why}"));
             }

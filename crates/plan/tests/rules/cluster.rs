@@ -20,7 +20,7 @@ fn terms_beyond_the_limit_are_pruned() {
 /// OP-4, M-23: a store that the pools know better than is read-only, for every subject.
 #[test]
 fn a_store_that_is_older_than_a_pool_decides_nothing() {
-    for mark in ["foreign", "future", "lost"] {
+    for mark in ["foreign", "lost"] {
         let text = format!("node a; pool a1 mark={mark}; volume v 1G x2 deleting: a1");
         let scene = fixtures::Scene::new(&text);
         let subjects: Vec<Subject> = scene.world.subjects().collect();

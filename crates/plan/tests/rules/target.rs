@@ -120,7 +120,7 @@ fn a_target_that_nothing_needs_is_stopped_and_removed() {
     let v = "node a b; pool a1 b1; volume v 1G x2";
     check(&format!("{v} on=a: a1, b1"), &["v: StopTarget (Unneeded)"]);
     check(&format!("{v} on=a fencing: a1, b1"), &["v: RemoveTarget (Unneeded)"]);
-    check(&format!("{v} on=a stopping: a1, b1"), &["v waits: TargetStops a 1"]);
+    check(&format!("{v} on=a stopping: a1, b1"), &["v waits: TargetStops a 1 1030s"]);
     check(
         &format!("{v} on=a stopping engine=none unowned clean: a1, b1"),
         &["v: RemoveTarget (Observed)"],
@@ -158,7 +158,7 @@ fn a_target_that_cannot_be_stopped_is_abandoned_and_fenced() {
 fn a_target_that_is_stopping_stops_even_if_it_is_wanted_again() {
     check(
         &format!("node a b; pool a1 b1; {PUBLISHED} on=a stopping: a1, b1"),
-        &["v waits: Attempt 1060s", "v waits: TargetStops a 1"],
+        &["v waits: Attempt 1060s", "v waits: TargetStops a 1 1030s"],
     );
 }
 

@@ -196,6 +196,9 @@ impl Cluster {
         let key = format!("{kind}/{}", names::pack(label));
         let Some(entry) = self.store.core.get(&key) else { return };
         let value = entry.value.clone();
+        if self.records.undecodable.contains(&key) {
+            return;
+        }
         self.write_store(key.clone(), b"{ not what it was".to_vec());
         self.undo_in(span, Undo::Repair { key, value });
     }

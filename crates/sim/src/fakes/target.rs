@@ -182,7 +182,7 @@ impl Target {
         let kept = self.children.iter().filter(|(id, _)| !retired(id));
         let children = kept.map(|(id, child)| {
             let copying = self.is_copied_to(*id).then(|| child.percent());
-            (*id, ChildSeen { copied: copying })
+            (*id, ChildSeen { copied: copying, is_full: child.is_full })
         });
         TargetSeen {
             epoch: self.epoch,

@@ -70,9 +70,10 @@ impl Oracle {
             .serving(volume)
             .into_iter()
             .filter(|(_, epoch, copies)| {
-                copies
-                    .iter()
-                    .all(|id| truth.copies().copy(*id).is_some_and(|copy| copy.epoch <= *epoch))
+                !copies.is_empty()
+                    && copies
+                        .iter()
+                        .all(|id| truth.copies().copy(*id).is_some_and(|copy| copy.epoch <= *epoch))
             })
             .collect();
         if able.len() > 1 {

@@ -17,6 +17,8 @@ pub(super) struct Child {
     /// Blocks that were copied to it since it was opened or since a resync began.
     pub(super) copied: [bool; BLOCKS],
     pub(super) frozen: BTreeMap<SnapshotId, AttemptId>,
+    /// Its pool took no more.
+    pub(super) is_full: bool,
 }
 
 #[derive(Debug)]
@@ -73,12 +75,17 @@ impl Target {
         let item = &self.item;
         self.children.retain(|id, _| item.children.iter().any(|child| child.replica == *id));
         for child in &item.children {
-            self.children.entry(child.replica).or_insert_with(|| Child {
+            let named = self.children.entry(child.replica).or_insert_with(|| Child {
                 node: child.node,
                 link: Link::Closed { until: Time(0) },
                 copied: [false; BLOCKS],
                 frozen: BTreeMap::new(),
+                is_full: false,
             });
+            // It gets no writes while it is not rebuilt: what was copied before is old by then.
+            if !self.record.is_recorded_healthy(child.replica) && (!child.rebuild || child.retire) {
+                named.copied = [false; BLOCKS];
+            }
         }
     }
 
@@ -178,6 +185,18 @@ impl Target {
         result: Result<ChildDone, ChildError>,
     ) {
         let purpose = pending.purpose;
+        let full = matches!(result, Err(ChildError::NoSpace));
+        if let Some(child) = self.children.get_mut(&id) {
+            // One block may fit where the next does not: it is full until all of it is there.
+            let is_full = full || (child.is_full && child.copied != [true; BLOCKS]);
+            ctx.out.changed |= child.is_full != is_full;
+            child.is_full = is_full;
+        }
+        if let (true, Purpose::Write { block }, Some(child)) =
+            (full, purpose, self.children.get_mut(&id))
+        {
+            child.copied[block] = false;
+        }
         match (purpose, result) {
             (Purpose::Write { block }, Err(ChildError::NoSpace)) => self.write_full(block, id),
             (Purpose::Freeze, Err(ChildError::NoSpace)) => self.freeze_failed(id),
