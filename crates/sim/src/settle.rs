@@ -118,6 +118,8 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
                 let alive = world.liveness(tombstone.node) == Liveness::Alive;
                 (alive && reachable).then(|| format!("tombstones go: {} is left", tombstone.buried))
             }
+            Record::Pool(pool) => (pool.spec.deleting && truth::is_empty(cluster, pool))
+                .then(|| format!("deleted pools go: {} is left", pool.meta.name)),
             Record::Node(node) => (node.spec.forgotten)
                 .then(|| format!("forgotten nodes go: {} is left", node.meta.name)),
             _ => None,
@@ -174,6 +176,9 @@ fn unfinished(
     }
     if layout.exposed != volume.spec.size {
         return Some(format!("volumes grow: {name} does not: {waits}"));
+    }
+    if let Some(words) = truth::unshared(cluster, volume) {
+        return Some(format!("shares are served: {name}, {words}: {waits}"));
     }
     unattached(cluster, volume)
         .map(|words| format!("hosts get their paths: {name}, {words}: {waits}"))

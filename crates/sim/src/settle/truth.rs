@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Bytes, HostStage, Key, Liveness, NodeId, Pool, PoolId, Record, Volume};
+use model::{Bytes, HostStage, Key, Liveness, NodeId, Pool, PoolId, Record, ShareStage, Volume};
 
 use crate::{
-    Cluster, Copies, Party,
+    Cluster, Copies, HostMachine, Party,
     fakes::disk::{Condition, Disk},
     names,
 };
@@ -92,6 +92,30 @@ fn still_attached(cluster: &Cluster) -> Option<String> {
 fn known_pool(cluster: &Cluster, id: PoolId) -> Option<&Pool> {
     match cluster.records.by_key.get(&Key::Pool(id)) {
         Some(Record::Pool(pool)) if !pool.spec.forgotten && !pool.spec.deleting => Some(pool),
+        _ => None,
+    }
+}
+
+/// No layout places anything in it.
+pub(super) fn is_empty(cluster: &Cluster, pool: &Pool) -> bool {
+    let mut replicas = cluster.records.volumes().flat_map(|volume| &volume.layout.replicas);
+    replicas.all(|replica| replica.pool != pool.meta.id)
+}
+
+/// A share that somebody consumes is served, if any host can; one that nobody consumes is not.
+pub(super) fn unshared(cluster: &Cluster, volume: &Volume) -> Option<String> {
+    let is_wished = volume.spec.share.as_ref().is_some_and(|share| !share.consumers.is_empty());
+    let may_serve = |machine: &HostMachine| {
+        machine.process.is_some() && machine.node.is_none_or(|node| takes_copies(cluster, node))
+    };
+    match &volume.layout.share {
+        None if is_wished && cluster.hosts.values().any(may_serve) => {
+            Some("it has no server".into())
+        }
+        Some(share) if is_wished && share.stage != ShareStage::Serving => {
+            Some(format!("it is {:?}", share.stage))
+        }
+        Some(_) if !is_wished => Some("it is still served".into()),
         _ => None,
     }
 }
