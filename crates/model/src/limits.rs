@@ -52,6 +52,7 @@ pub const REBUILDS_MAX: usize = 16;
 pub const REBUILDS_PER_NODE_MAX: usize = 4;
 /// Of them, kept for volumes with one copy left.
 pub const REBUILDS_RESERVED_FOR_LAST_COPY: usize = 4;
+pub const REBUILDS_PER_NODE_RESERVED_FOR_LAST_COPY: usize = 1;
 
 /// An orphan is collected after this time and a second look.
 pub const ORPHAN_GRACE: Millis = Millis::minutes(2);

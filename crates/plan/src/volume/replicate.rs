@@ -7,7 +7,8 @@ use model::{
     Millis, Replica, ReplicaStage, Wait,
     limits::{
         REBUILD_WAIT_MORE_LEFT, REBUILD_WAIT_ONE_LEFT, REBUILD_WAIT_TWO_LEFT, REBUILDS_MAX,
-        REBUILDS_PER_NODE_MAX, REBUILDS_RESERVED_FOR_LAST_COPY, REPLICAS_IN_LAYOUT_MAX,
+        REBUILDS_PER_NODE_MAX, REBUILDS_PER_NODE_RESERVED_FOR_LAST_COPY,
+        REBUILDS_RESERVED_FOR_LAST_COPY, REPLICAS_IN_LAYOUT_MAX,
     },
 };
 
@@ -91,11 +92,10 @@ fn progress(look: &Look<'_>, copy: &Copy<'_>) -> Wait {
 
 fn has_slot(look: &Look<'_>, copy: &Copy<'_>) -> bool {
     let index = &look.world.index;
-    let endangered = look.good().count() <= 1;
-    let most =
-        if endangered { REBUILDS_MAX } else { REBUILDS_MAX - REBUILDS_RESERVED_FOR_LAST_COPY };
-    let into = index.rebuilds_into.get(&copy.replica.node).copied().unwrap_or(0);
-    index.rebuilds + index.pledged_rebuilds < most && into < REBUILDS_PER_NODE_MAX
+    let kept = |reserve: usize| if look.good().count() <= 1 { 0 } else { reserve };
+    index.rebuilds_taken() < REBUILDS_MAX - kept(REBUILDS_RESERVED_FOR_LAST_COPY)
+        && index.rebuilds_taken_into(copy.replica.node)
+            < REBUILDS_PER_NODE_MAX - kept(REBUILDS_PER_NODE_RESERVED_FOR_LAST_COPY)
 }
 
 /// A copy that is being rebuilt into a pool without space for it: it is built elsewhere as well, and

@@ -34,8 +34,8 @@ pub struct Indexes {
     pub pools_of: BTreeMap<NodeId, BTreeSet<PoolId>>,
     /// Membership records that came before their volume's, or without one.
     pub strays: BTreeMap<VolumeId, Membership>,
-    /// Slots that a commit in flight will take.
-    pub pledged_rebuilds: usize,
+    /// Slots that commits in flight will take, by node.
+    pledged_rebuilds: BTreeMap<NodeId, usize>,
 }
 
 /// What is promised in one pool.
@@ -62,10 +62,22 @@ impl PoolIndex {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pledge {
     pools: Vec<(PoolId, Bytes, Bytes)>,
-    rebuilds: usize,
+    /// Nodes into which a copy will be rebuilt.
+    rebuilds: Vec<NodeId>,
 }
 
 impl Indexes {
+    /// Rebuilds that hold a slot or are about to.
+    pub fn rebuilds_taken(&self) -> usize {
+        self.rebuilds + self.pledged_rebuilds.values().sum::<usize>()
+    }
+
+    /// Of them, those into this node.
+    pub fn rebuilds_taken_into(&self, node: NodeId) -> usize {
+        let count = |map: &BTreeMap<NodeId, usize>| map.get(&node).copied().unwrap_or(0);
+        count(&self.rebuilds_into) + count(&self.pledged_rebuilds)
+    }
+
     pub fn volumes_on(&self, node: NodeId) -> impl Iterator<Item = Subject> + '_ {
         self.by_node.get(&node).into_iter().flatten().copied().map(Subject::Volume)
     }
@@ -364,7 +376,7 @@ impl World {
                 }
                 let held = old.and_then(|old| old.replica(replica.id));
                 if replica.rebuilding && !held.is_some_and(|held| held.rebuilding) {
-                    pledge.rebuilds += 1;
+                    pledge.rebuilds.push(replica.node);
                 }
             }
         }
@@ -374,7 +386,9 @@ impl World {
             index.pledged_thin.0 += thin.0;
             self.reorder_pool(*pool);
         }
-        self.index.pledged_rebuilds += pledge.rebuilds;
+        for node in &pledge.rebuilds {
+            Sign::Add.change_count(&mut self.index.pledged_rebuilds, *node);
+        }
         pledge
     }
 
@@ -385,7 +399,9 @@ impl World {
             index.pledged_thin.0 -= thin.0;
             self.reorder_pool(*pool);
         }
-        self.index.pledged_rebuilds -= pledge.rebuilds;
+        for node in &pledge.rebuilds {
+            Sign::Subtract.change_count(&mut self.index.pledged_rebuilds, *node);
+        }
     }
 
     /// Bytes of a pool that nobody was promised.
