@@ -1,13 +1,15 @@
 //! Judging what a script expects, by the true records, disks and machines.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Write};
 
 use model::{
     Event, Key, Publication, Record, ShareStage, SnapshotStage, Subject, Volume, VolumeId,
 };
 
 use crate::{
-    Cluster, Expect, Failure, Kind, SnapshotState, VolumeState, names,
+    Cluster, Expect, Failure, Kind, SnapshotState, VolumeState,
+    fakes::host::Attachment,
+    names,
     settle::{failure, leader},
     user::User,
 };
@@ -24,20 +26,21 @@ pub(crate) fn expect(cluster: &Cluster, user: &User, expect: &Expect) -> Result<
 fn state(cluster: &Cluster, user: &User) -> String {
     let mut words = String::from("it is not so");
     if let Some(why) = leader(cluster).and_then(|brain| brain.world().read_only()) {
-        words.push_str(&format!("\n  read-only: {why}"));
+        let _ = write!(words, "\n  read-only: {why}");
     }
     for volume in cluster.records.volumes() {
         let (good, wanted) = copies(cluster, &names::label(volume.meta.id.0)).unwrap_or_default();
         let layout = &volume.layout;
         let target = layout.target.as_ref().map(|target| names::label(target.node.0));
         let stage = layout.switchover.as_ref().map(|switchover| &switchover.stage);
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "\n  {}: {good} of {wanted} copies, target {target:?}, epoch {}, {:?}, {stage:?}",
             volume.meta.name, layout.epoch, layout.publication
-        ));
+        );
     }
     for said in user.refused.iter().chain(&user.said) {
-        words.push_str(&format!("\n  {said}"));
+        let _ = write!(words, "\n  {said}");
     }
     words
 }
@@ -65,11 +68,9 @@ fn holds(cluster: &Cluster, user: &User, expect: &Expect) -> bool {
         Expect::Events { at_most, words } => {
             events(cluster).filter(|event| tells(event, words)).count() <= *at_most
         }
-        Expect::Order { first, second, words } => {
-            let place = |name: &str| {
-                events(cluster).position(|event| event.name == name && tells(event, words))
-            };
-            place(first).is_some_and(|one| place(second).is_some_and(|other| one < other))
+        Expect::Early { name, at_most, words } => {
+            let mut first = events(cluster).filter(|event| tells(event, words)).take(*at_most);
+            first.any(|event| event.name == *name)
         }
         Expect::Refused { words } => user.refused.iter().any(|said| said.contains(words.as_str())),
         Expect::Said { words } => user.said.iter().any(|said| said.contains(words.as_str())),
@@ -181,7 +182,7 @@ fn has_path(cluster: &Cluster, host: &str, volume: &str) -> bool {
     let process = machine.and_then(|machine| machine.process.as_ref());
     process.is_some_and(|process| {
         let attached = process.attached.get(&names::volume(volume));
-        attached.is_some_and(|attached| attached.has_live_path())
+        attached.is_some_and(Attachment::has_live_path)
     })
 }
 
@@ -191,7 +192,7 @@ fn is_shared_by(cluster: &Cluster, volume: &str, host: &str) -> bool {
     let serves = share.is_some_and(|s| s.server == host && s.stage == ShareStage::Serving);
     let mounted = cluster.hosts.iter().filter(|(_, machine)| {
         let attached = machine.process.as_ref().and_then(|process| process.attached.get(&id));
-        attached.is_some_and(|attached| attached.is_mounted())
+        attached.is_some_and(Attachment::is_mounted)
     });
     serves && mounted.map(|(id, _)| *id).eq([host])
 }

@@ -38,7 +38,9 @@ impl Hunt {
         let brains = named(name);
         if brains.is_empty() {
             eprintln!("there is no broken brain {name}; there are:");
-            broken_brains().iter().for_each(|brain| eprintln!("  {brain:?}"));
+            for brain in broken_brains() {
+                eprintln!("  {brain:?}");
+            }
             return ExitCode::from(2);
         }
         // A brain that panics is caught as well, and need not say so each time.

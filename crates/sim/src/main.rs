@@ -56,7 +56,7 @@ struct Arguments {
 /// Seeds of a run that names no number.
 const SEEDS: u64 = 100;
 /// Nobody waits longer than this for a shorter script.
-const SHRINK_FOR: Duration = Duration::from_secs(60);
+const SHRINK_FOR: Duration = Duration::from_mins(1);
 /// With this many seeds every kind of fault and step must have happened.
 const SEEDS_FOR_COVERAGE: u64 = 500;
 

@@ -151,7 +151,9 @@ fn label_nodes(cluster: &mut Cluster, user: &mut User, script: &Script) {
 /// A recovery that was told to go on without the newest copy may bring an older one back.
 fn accept_loss(cluster: &mut Cluster, ask: &Ask) {
     if let Ask::Recover { accept } = ask {
-        accept.iter().for_each(|volume| cluster.oracle.loss_accepted(names::volume(volume)));
+        for volume in accept {
+            cluster.oracle.loss_accepted(names::volume(volume));
+        }
     }
 }
 

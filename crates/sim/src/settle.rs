@@ -7,7 +7,9 @@ use model::{
     Subject, Volume, VolumeStage, Wait,
 };
 
-use crate::{Cluster, Failure, Kind, Party, names, run::run_until, user::User};
+use crate::{
+    Cluster, Failure, Kind, Party, fakes::host::Attachment, names, run::run_until, user::User,
+};
 
 /// How long the world may take. Longer than every waiting time of the rules, since a machine that is
 /// gone for ever is replaced only after its own.
@@ -66,7 +68,8 @@ pub(crate) fn settle(
 }
 
 fn stuck(cluster: &Cluster, words: String) -> Failure {
-    failure(cluster, Kind::NoProgress, words.split(':').next().unwrap_or("progress"), words.clone())
+    let promise = words.split(':').next().unwrap_or("progress").to_owned();
+    failure(cluster, Kind::NoProgress, &promise, words)
 }
 
 fn restless(cluster: &Cluster, words: String) -> Failure {
@@ -202,7 +205,7 @@ fn unattached(cluster: &Cluster, volume: &Volume) -> Option<String> {
     for host in layout.hosts.keys() {
         let process = cluster.hosts.get(host).and_then(|machine| machine.process.as_ref());
         let live = process.is_some_and(|process| {
-            process.attached.get(&volume.meta.id).is_some_and(|volume| volume.has_live_path())
+            process.attached.get(&volume.meta.id).is_some_and(Attachment::has_live_path)
         });
         if !live && cluster.is_running(Party::Host(*host)) {
             return Some(format!("{} has no live path", names::label(host.0)));

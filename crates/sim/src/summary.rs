@@ -1,6 +1,6 @@
 //! What many runs did, added up.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write};
 
 use plan::Action;
 use sim::Report;
@@ -71,7 +71,7 @@ fn print_table(name: &str, table: &BTreeMap<&'static str, u64>) {
     let mut line = String::new();
     for (kind, count) in table {
         let cell = format!("{kind} {count}");
-        line.push_str(&format!("  {cell:<28}"));
+        let _ = write!(line, "  {cell:<28}");
         if line.chars().count() > 88 {
             println!("{}", line.trim_end());
             line.clear();

@@ -112,17 +112,14 @@ impl Records {
         if let Key::Tombstone(..) = key {
             self.buried.insert(key.clone());
         }
-        match Record::decode(&key, &entry.value, entry.modified) {
-            Ok(record) => {
-                self.undecodable.remove(&entry.key);
-                self.follow_era(&record);
-                committed.writes.push(Write::Put(key.clone(), record.clone()));
-                self.by_key.insert(key.clone(), record);
-            }
-            Err(_) => {
-                committed.is_garbled = true;
-                self.undecodable.insert(entry.key.clone());
-            }
+        if let Ok(record) = Record::decode(&key, &entry.value, entry.modified) {
+            self.undecodable.remove(&entry.key);
+            self.follow_era(&record);
+            committed.writes.push(Write::Put(key.clone(), record.clone()));
+            self.by_key.insert(key.clone(), record);
+        } else {
+            committed.is_garbled = true;
+            self.undecodable.insert(entry.key.clone());
         }
         self.changed.insert(key);
     }

@@ -9,7 +9,7 @@ use store::memory::Core;
 
 use crate::{Call, Ctx, Message, Party, StoreAnswer, StoreOp, Watched};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Store {
     pub core: Core,
     /// Counts restorations from a backup.
@@ -41,19 +41,6 @@ pub enum Outage {
 /// One backup per second for the last minutes.
 const BACKUPS_MAX: usize = 600;
 const LIST_MAX: usize = 500;
-
-impl Default for Store {
-    fn default() -> Self {
-        Self {
-            core: Core::default(),
-            incarnation: 0,
-            outage: None,
-            backups: VecDeque::new(),
-            watchers: BTreeMap::new(),
-            authors: BTreeMap::new(),
-        }
-    }
-}
 
 impl Store {
     pub fn handle(&mut self, ctx: &mut Ctx<'_>, from: Party, call: Call, op: &StoreOp) {

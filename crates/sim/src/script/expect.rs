@@ -96,10 +96,10 @@ pub enum Expect {
         at_most: usize,
         words: String,
     },
-    /// The first event with these words about the one is older than that about the other.
-    Order {
-        first: String,
-        second: String,
+    /// One of the first so many events with these words is about this resource.
+    Early {
+        name: String,
+        at_most: usize,
         words: String,
     },
     /// Some request was refused with these words.
@@ -155,10 +155,9 @@ impl Expect {
             "readonly" => Self::ReadOnly,
             "event" => Self::Event { words: words.remainder() },
             "events" => Self::Events { at_most: at_most(words)?, words: words.remainder() },
-            "order" => {
-                let first = words.label("a resource")?;
-                let second = words.label("another one")?;
-                Self::Order { first, second, words: words.remainder() }
+            "early" => {
+                let name = words.label("a resource")?;
+                Self::Early { name, at_most: at_most(words)?, words: words.remainder() }
             }
             "refused" => Self::Refused { words: words.remainder() },
             "said" => Self::Said { words: words.remainder() },
@@ -266,7 +265,9 @@ impl fmt::Display for Expect {
             Self::Wait { volume, wait } => write!(f, "wait {volume} {wait}"),
             Self::Event { words } => write!(f, "event {words}"),
             Self::Events { at_most, words } => write!(f, "events {AT_MOST} {at_most} {words}"),
-            Self::Order { first, second, words } => write!(f, "order {first} {second} {words}"),
+            Self::Early { name, at_most, words } => {
+                write!(f, "early {name} {AT_MOST} {at_most} {words}")
+            }
             Self::Refused { words } => write!(f, "refused {words}"),
             Self::Said { words } => write!(f, "said {words}"),
         }

@@ -95,7 +95,7 @@ expect readonly
 expect wait v3 NoHealthyCopy
 expect event data may be lost
 expect events at-most 2 switchover begun
-expect order v1 v2 may be rebuilt
+expect early v1 at-most 4 may be rebuilt
 expect refused no pool can take
 expect said held newer data
 ";
