@@ -117,6 +117,8 @@ impl Draft<'_> {
                 let epoch = self.fresh_epoch();
                 self.volume.layout.promotions.push(*attempt);
                 self.leave_target();
+                self.bury_targets();
+                self.volume.layout.switchover = None;
                 self.volume.layout.epoch = epoch;
                 self.membership = Some(membership::promoted(self.old, *replica, epoch));
                 true

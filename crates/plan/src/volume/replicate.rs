@@ -116,7 +116,8 @@ fn counts(look: &Look<'_>, copy: &Copy<'_>) -> bool {
         return false;
     }
     match copy.standing {
-        Standing::Usable(_) | Standing::Unknown | Standing::Unmade => true,
+        Standing::Usable(_) => !is_stalled(look, copy),
+        Standing::Unknown | Standing::Unmade => true,
         Standing::Lost(_) => copy.replica.rebuild_after.is_none_or(|after| look.world.now < after),
     }
 }
