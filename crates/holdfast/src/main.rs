@@ -1,7 +1,8 @@
 //! The one binary.
 //!
-//! For now it holds what a person needs at the store: checking, reading, backing up and restoring it,
-//! and judging its records by the promises. Controller, engine and node join it as they are built.
+//! For now it holds what a person needs at the store: checking, reading, backing up and restoring
+//! it, and judging its records by the promises. Controller, engine and node join it as they are
+//! built.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 

@@ -31,7 +31,8 @@ fn put(folder: &Path, records: Vec<(Key, Vec<u8>)>) {
     runtime.block_on(store.commit(&txn)).expect("the disk takes it");
 }
 
-/// A deleting volume without replicas: small, and nothing about it is broken but what a test plants.
+/// A deleting volume without replicas: small, and nothing about it is broken but what a test
+/// plants.
 fn volume(id: VolumeId) -> Record {
     let spec =
         VolumeSpec { size: Bytes::gib(1), replicas: 1, deleting: true, ..VolumeSpec::default() };

@@ -166,7 +166,8 @@ fn check_cleared(committed: Committed<'_>, seen: &Seen<'_>, report: &mut Report)
         }
         let is_there = match buried {
             Buried::Replica { replica, pool } => seen.replica(node, pool, replica).is_some(),
-            // A rebuild that is under way may bring it along once more; it is found again as an orphan.
+            // A rebuild that is under way may bring it along once more; it is found again as an
+            // orphan.
             Buried::Snapshot { .. } => false,
             Buried::Target { volume, epoch } => seen.has_target(node, volume, epoch),
             Buried::Pool { pool } => seen.pool(node, pool).is_some(),

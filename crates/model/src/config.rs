@@ -1,8 +1,8 @@
 //! What a controller tells an engine or a host: everything it must have, nothing to choose.
 //!
 //! A config is a pure function of stored records. Its generation is the store revision that it was
-//! computed at: same revision, same bytes. Each part is keyed by the record it comes from, so that a
-//! difference names what changed.
+//! computed at: same revision, same bytes. Each part is keyed by the record it comes from, so that
+//! a difference names what changed.
 
 use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, string::String, vec::Vec};
 

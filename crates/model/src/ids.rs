@@ -1,8 +1,8 @@
 //! Typed ids and numbers.
 //!
 //! An id is never reused: a replacement replica, a pool made again, a volume created again under an
-//! old name get new ones. The numbers guard: a revision orders the store, an epoch fences targets, a
-//! roster counts membership changes. Mixing two of them does not compile.
+//! old name get new ones. The numbers guard: a revision orders the store, an epoch fences targets,
+//! a roster counts membership changes. Mixing two of them does not compile.
 
 use core::{fmt, str::FromStr};
 

@@ -27,7 +27,8 @@ pub struct Inventory {
     pub targets: BTreeMap<VolumeId, TargetSeen>,
 }
 
-/// What changed since an earlier inventory of the same instance: `None` for what is no longer there.
+/// What changed since an earlier inventory of the same instance: `None` for what is no longer
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     pub node: NodeId,
@@ -86,8 +87,8 @@ pub struct ReplicaSeen {
     /// The point of history at which it was made.
     pub birth: Option<Mark>,
     pub snapshots: BTreeMap<SnapshotId, SnapshotSeen>,
-    /// What the pool keeps of the volume's record and at which revision. Whole inventories bring it,
-    /// differences do not.
+    /// What the pool keeps of the volume's record and at which revision. Whole inventories bring
+    /// it, differences do not.
     pub carried: Option<(Revision, Box<Volume>)>,
 }
 

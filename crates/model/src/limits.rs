@@ -10,7 +10,8 @@ pub const VOLUME_SIZE_MAX: Bytes = Bytes(1 << 48);
 pub const VOLUME_SIZE_STEP: Bytes = Bytes(4096);
 /// More copies cost every write more than they add in safety.
 pub const REPLICAS_MAX: u8 = 5;
-/// Lost copies stay in the layout while their replacements are built, and replacements may be lost too.
+/// Lost copies stay in the layout while their replacements are built, and replacements may be lost
+/// too.
 pub const REPLICAS_IN_LAYOUT_MAX: usize = 2 * REPLICAS_MAX as usize + 2;
 /// A Kubernetes name part; also short enough for every NVMe qualified name we make of it.
 pub const NAME_LENGTH_MAX: usize = 63;
@@ -56,7 +57,8 @@ pub const REBUILDS_PER_NODE_RESERVED_FOR_LAST_COPY: usize = 1;
 
 /// An orphan is collected after this time and a second look.
 pub const ORPHAN_GRACE: Millis = Millis::minutes(2);
-/// A host's failed path moves a target that seems well only after this time: the host retries itself.
+/// A host's failed path moves a target that seems well only after this time: the host retries
+/// itself.
 pub const PATH_FAILED_GRACE: Millis = Millis::seconds(2);
 /// Moves of one volume's target back off: 1 s, doubled up to this; forgotten after a quiet time.
 pub const MOVE_BACKOFF_MIN: Millis = Millis::seconds(1);

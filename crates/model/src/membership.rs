@@ -1,8 +1,8 @@
 //! The membership record: which copies of a volume are good, and who may say so.
 //!
-//! The one place where data leads control. The engine that serves the target owns the record while it
-//! serves; the controller writes it only together with the layout: at creation, when it raises the
-//! epoch, and while no target owns it.
+//! The one place where data leads control. The engine that serves the target owns the record while
+//! it serves; the controller writes it only together with the layout: at creation, when it raises
+//! the epoch, and while no target owns it.
 
 use alloc::collections::BTreeMap;
 

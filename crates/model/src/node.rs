@@ -33,8 +33,8 @@ pub struct NodeSpec {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLayout {
-    /// The engine process that registered last. Configs name it, and any other process refuses them,
-    /// so a stale leader cannot configure a process that its store has not heard of.
+    /// The engine process that registered last. Configs name it, and any other process refuses
+    /// them, so a stale leader cannot configure a process that its store has not heard of.
     #[serde(default)]
     pub instance: Option<InstanceId>,
     #[serde(default)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of something outside. A rule matches all three: what was not heard is neither there
-/// nor gone.
+/// What is known of something outside. A rule matches all three: what was not heard is neither
+/// there nor gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Observed<T> {
     /// Looked for under a parent that is present, late enough to count, and not there.

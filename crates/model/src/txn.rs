@@ -31,7 +31,8 @@ pub enum Write {
 }
 
 impl Txn {
-    /// Writes a record that must still be as it was read; a revision of zero means it must be absent.
+    /// Writes a record that must still be as it was read; a revision of zero means it must be
+    /// absent.
     #[must_use]
     pub fn put(mut self, key: Key, record: Record, read_at: Revision) -> Self {
         self.compares.push(Compare::at(key.clone(), read_at));

@@ -111,7 +111,8 @@ impl fmt::Display for Millis {
     }
 }
 
-/// Wall time in milliseconds since the Unix epoch. Only deadlines and ages use it; order never does.
+/// Wall time in milliseconds since the Unix epoch. Only deadlines and ages use it; order never
+/// does.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

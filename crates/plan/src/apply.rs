@@ -1,7 +1,7 @@
 //! From a step to the transaction that records it.
 //!
-//! Every record that is written is compared with the revision at which it was read; the leader's guard
-//! is added by whoever commits. Each transaction carries the event that tells of it.
+//! Every record that is written is compared with the revision at which it was read; the leader's
+//! guard is added by whoever commits. Each transaction carries the event that tells of it.
 
 mod membership;
 mod volume;

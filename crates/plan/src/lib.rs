@@ -1,9 +1,9 @@
 //! What to do next: pure rules from the world to steps and waits.
 //!
-//! `World` holds every record and observation; `plan` looks at one subject and returns a step with its
-//! reason, or the waits that hold it up; `apply` turns a step into the transaction that records it;
-//! `node_config` and `host_config` turn records into what engines and hosts must have; `request` turns
-//! users' wishes into transactions; `status` tells people. No rule reads a status.
+//! `World` holds every record and observation; `plan` looks at one subject and returns a step with
+//! its reason, or the waits that hold it up; `apply` turns a step into the transaction that records
+//! it; `node_config` and `host_config` turn records into what engines and hosts must have;
+//! `request` turns users' wishes into transactions; `status` tells people. No rule reads a status.
 #![no_std]
 #![forbid(unsafe_code)]
 

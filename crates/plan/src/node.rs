@@ -1,4 +1,5 @@
-//! The rules of a node. Draining and cordoning are not here: volumes read them from the node's spec.
+//! The rules of a node. Draining and cordoning are not here: volumes read them from the node's
+//! spec.
 
 mod evict;
 mod forget;

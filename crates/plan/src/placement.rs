@@ -1,8 +1,8 @@
 //! Choosing pools for replicas.
 //!
 //! Filters rule pools out, one criterion per file; scores order the rest, and the world keeps that
-//! order, so that a choice walks from the best pool on and stops when it has enough. Only a choice that
-//! fails looks at every pool, to say why.
+//! order, so that a choice walks from the best pool on and stops when it has enough. Only a choice
+//! that fails looks at every pool, to say why.
 
 pub mod filters;
 pub mod scores;

@@ -1,9 +1,9 @@
 //! Rebuilding the records from what the pools carry, in a new era.
 //!
 //! Used when the store is empty, older than the pools, or another one; and again when pools return
-//! that were away at that time. Nothing is destroyed: what the pools carry and the store lacks comes
-//! back; a volume comes back by itself only if every member recorded healthy in the highest roster
-//! seen is here, and otherwise waits for its pools or for a person who names it.
+//! that were away at that time. Nothing is destroyed: what the pools carry and the store lacks
+//! comes back; a volume comes back by itself only if every member recorded healthy in the highest
+//! roster seen is here, and otherwise waits for its pools or for a person who names it.
 
 use alloc::{
     boxed::Box,
@@ -22,8 +22,8 @@ use model::{
 
 use crate::{Refusal, World, world::Verdict};
 
-/// The transactions of a recovery, to be committed in order; the last one starts the new era, so that
-/// a crash in between leaves the controller read-only and the recovery to be repeated.
+/// The transactions of a recovery, to be committed in order; the last one starts the new era, so
+/// that a crash in between leaves the controller read-only and the recovery to be repeated.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     pub txns: Vec<Txn>,
@@ -59,8 +59,8 @@ pub fn recover(
     Ok(recovery)
 }
 
-/// Whether the store may be wrong about a volume. Of a store that agrees with its pools only what an
-/// earlier recovery left out is in question.
+/// Whether the store may be wrong about a volume. Of a store that agrees with its pools only what
+/// an earlier recovery left out is in question.
 fn is_in_question(world: &World, id: VolumeId, found: &Found<'_>) -> bool {
     if world.read_only().is_some() {
         return true;
@@ -274,10 +274,10 @@ fn waits_for(carried: &Volume, absent: &[ReplicaId]) -> String {
     )
 }
 
-/// The record of the highest roster seen, with an epoch above every one seen: whoever still serves is
-/// fenced by the next target, and the copies are resynced before they are trusted. While a member is
-/// absent that may have gone on alone, it alone counts; of several none does, since each may be
-/// older than another, and only a recovery with all of them can tell.
+/// The record of the highest roster seen, with an epoch above every one seen: whoever still serves
+/// is fenced by the next target, and the copies are resynced before they are trusted. While a
+/// member is absent that may have gone on alone, it alone counts; of several none does, since each
+/// may be older than another, and only a recovery with all of them can tell.
 fn membership(
     world: &World,
     id: VolumeId,

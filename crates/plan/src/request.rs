@@ -135,8 +135,8 @@ pub enum Refusal {
     StoreUnavailable,
 }
 
-/// The transaction that accepts a request; empty if everything is already as asked for. `Recover` is
-/// not among them: see `recover`.
+/// The transaction that accepts a request; empty if everything is already as asked for. `Recover`
+/// is not among them: see `recover`.
 pub fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
     if let Some(why) = world.read_only() {
         return Err(Refusal::ReadOnly { why: why.into() });

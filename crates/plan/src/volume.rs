@@ -1,5 +1,5 @@
-//! The rules of a volume, in the order in which they matter: first that it can be used, then that it
-//! is safe, then everything else.
+//! The rules of a volume, in the order in which they matter: first that it can be used, then that
+//! it is safe, then everything else.
 
 mod create;
 mod delete;

@@ -1,8 +1,8 @@
 //! The world: every record and every observation, with the indexes that rules need.
 //!
 //! Records come from the store, observations from engines and hosts. `put`, `remove` and the
-//! `observe` functions return the subjects whose plans may have changed; nothing else may change it,
-//! so that the indexes stay true. It is not serialisable: it is gathered anew after a restart.
+//! `observe` functions return the subjects whose plans may have changed; nothing else may change
+//! it, so that the indexes stay true. It is not serialisable: it is gathered anew after a restart.
 
 mod history;
 mod index;

@@ -184,8 +184,8 @@ impl<P: Planner> Reconciler<P> {
     /// A word of a node's present process; a past one's says nothing.
     pub(crate) fn node_heard(&mut self, node: NodeId, instance: InstanceId) -> bool {
         if self.registry.is_past(instance) {
-            // A late registration may have put the wrong process on record. If that one is silent and
-            // this one still speaks, this is the one.
+            // A late registration may have put the wrong process on record. If that one is silent
+            // and this one still speaks, this is the one.
             if !self.detector.is_silent(self.detector.nodes.get(&node), self.now) {
                 return false;
             }

@@ -137,8 +137,8 @@ impl<P: Planner> Reconciler<P> {
         }
     }
 
-    /// Marks the configs that a record is part of, as it is now; called before and after a change, so
-    /// that who loses a part hears of it too.
+    /// Marks the configs that a record is part of, as it is now; called before and after a change,
+    /// so that who loses a part hears of it too.
     fn mark_before(&mut self, key: &Key) {
         match key {
             Key::Volume(id) => self.mark_volume(*id),

@@ -5,9 +5,9 @@
 //!    ▲          ▲                                              │
 //!    └──────────┴──────────────── resigned, or the watch ended ┘
 //! ```
-//! Claiming writes the leader's key under a lease; Entering writes the term (and founds the cluster if
-//! the store is new). Every later write is guarded by the key's create revision, so that what a deposed
-//! leader still sends is refused by the store.
+//! Claiming writes the leader's key under a lease; Entering writes the term (and founds the cluster
+//! if the store is new). Every later write is guarded by the key's create revision, so that what a
+//! deposed leader still sends is refused by the store.
 
 use model::{
     Cluster, Compare, Era, Expect, Extra, InstanceId, Key, Record, Revision, SCHEMA, Term, Time,

@@ -72,7 +72,8 @@ impl Registry {
         self.early.remove(&node);
     }
 
-    /// The store says that another process of the node registered: whatever was heard before it is old.
+    /// The store says that another process of the node registered: whatever was heard before it is
+    /// old.
     pub(crate) fn follow_node(&mut self, node: NodeId, past: InstanceId, now: Option<InstanceId>) {
         self.retire(past);
         if let (Some(registered), Some(now)) = (self.nodes.get_mut(&node), now)
@@ -169,7 +170,8 @@ impl<P: Planner> Reconciler<P> {
         self.queue.push(Subject::Host(host));
     }
 
-    /// Puts a process on record if it is not. Also while read-only: who runs is a fact, not a decision.
+    /// Puts a process on record if it is not. Also while read-only: who runs is a fact, not a
+    /// decision.
     pub(crate) fn register_if_due(&mut self, subject: Subject) -> bool {
         let txn = match subject {
             Subject::Node(id) => self.node_registration(id),

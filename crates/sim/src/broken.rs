@@ -1,8 +1,8 @@
 //! Brains that were broken on purpose: they show that the simulator sees.
 //!
 //! Each bends the plans of the real rules, or tampers with what a real brain hears and says; the
-//! production crates have no hook for it. What catches one is never made for it: it is a promise, an
-//! oracle or an end that holds for every brain.
+//! production crates have no hook for it. What catches one is never made for it: it is a promise,
+//! an oracle or an end that holds for every brain.
 
 mod bend;
 mod catch;

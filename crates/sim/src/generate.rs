@@ -1,5 +1,5 @@
-//! A script from a seed: a cluster worth the name, people who use it, and faults that overlap and do
-//! not wait for health.
+//! A script from a seed: a cluster worth the name, people who use it, and faults that overlap and
+//! do not wait for health.
 
 mod hardship;
 

@@ -1,4 +1,5 @@
-//! After the faults: everything that was asked for must come true, and then nothing more may happen.
+//! After the faults: everything that was asked for must come true, and then nothing more may
+//! happen.
 
 mod truth;
 
@@ -11,8 +12,8 @@ use crate::{
     Cluster, Failure, Kind, Party, fakes::host::Attachment, names, run::run_until, user::User,
 };
 
-/// How long the world may take. Longer than every waiting time of the rules, since a machine that is
-/// gone for ever is replaced only after its own.
+/// How long the world may take. Longer than every waiting time of the rules, since a machine that
+/// is gone for ever is replaced only after its own.
 const PATIENCE: Millis = Millis::minutes(45);
 const FAULTS_END: Millis = Millis::seconds(62);
 const LOOK_EVERY: Millis = Millis::seconds(5);

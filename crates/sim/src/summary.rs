@@ -51,7 +51,8 @@ impl Summary {
 
     pub(crate) fn print(&self) {
         println!(
-            "{} seeds, {} events (at least {} each), {} h simulated, {} writes and {} reads checked",
+            "{} seeds, {} events (at least {} each), {} h simulated, \
+             {} writes and {} reads checked",
             self.seeds,
             self.events,
             self.least_events.unwrap_or(0),

@@ -8,8 +8,8 @@ pub(super) fn raise(old: &Membership, volume: &Volume, epoch: Epoch) -> Membersh
     let mut new = old.clone();
     new.epoch = epoch;
     new.owner = None;
-    // Members that the layout has dropped since are unhealthy by now: a healthy one is never dropped
-    // without taking it out of here.
+    // Members that the layout has dropped since are unhealthy by now: a healthy one is never
+    // dropped without taking it out of here.
     new.children.retain(|replica, healthy| *healthy || volume.replica(*replica).is_some());
     new
 }

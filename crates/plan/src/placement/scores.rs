@@ -8,8 +8,8 @@ use model::PoolId;
 
 use crate::World;
 
-/// Higher is better. Bytes that nobody was promised weigh most, then bytes not written, and the number
-/// of replicas only separates equals.
+/// Higher is better. Bytes that nobody was promised weigh most, then bytes not written, and the
+/// number of replicas only separates equals.
 pub fn total(world: &World, pool: PoolId) -> i64 {
     promised::score(world, pool) * 6 + free::score(world, pool) * 3 - count::score(world, pool)
 }

@@ -1,8 +1,8 @@
 //! Hosts in and out.
 //!
-//! A publish is an attempt with a deadline: it ends published, or withdrawn with its reason, and only
-//! a new attempt tries again. A host is out when it says so and the target has closed its sessions; of
-//! a host that cannot say so, a person decides.
+//! A publish is an attempt with a deadline: it ends published, or withdrawn with its reason, and
+//! only a new attempt tries again. A host is out when it says so and the target has closed its
+//! sessions; of a host that cannot say so, a person decides.
 
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
 

@@ -1,5 +1,5 @@
-//! Keeping the number of healthy copies: note who is gone, wait as long as the redundancy left allows,
-//! then copy to a spare.
+//! Keeping the number of healthy copies: note who is gone, wait as long as the redundancy left
+//! allows, then copy to a spare.
 
 use alloc::vec::Vec;
 
@@ -70,8 +70,8 @@ fn grant(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
             && !copy.replica.rebuilding
             && copy.is_usable()
             && copy.replica.stage == ReplicaStage::Ready;
-        // A copy beyond the wanted number is not worth rebuilding, unless it is to take the place of
-        // one on a drained node.
+        // A copy beyond the wanted number is not worth rebuilding, unless it is to take the place
+        // of one on a drained node.
         if !eligible || good + busy >= look.wanted() || look.good().next().is_none() {
             continue;
         }
@@ -98,8 +98,8 @@ fn has_slot(look: &Look<'_>, copy: &Copy<'_>) -> bool {
             < REBUILDS_PER_NODE_MAX - kept(REBUILDS_PER_NODE_RESERVED_FOR_LAST_COPY)
 }
 
-/// A copy that is being rebuilt into a pool without space for it: it is built elsewhere as well, and
-/// whichever is whole first stays.
+/// A copy that is being rebuilt into a pool without space for it: it is built elsewhere as well,
+/// and whichever is whole first stays.
 fn is_stalled(look: &Look<'_>, copy: &Copy<'_>) -> bool {
     !copy.healthy && child_seen(look, copy).is_some_and(|child| child.is_full)
 }

@@ -1,7 +1,7 @@
 //! Copies that are no longer wanted: more than asked for, on a drained node, or lost for good.
 //!
-//! A copy recorded healthy is first taken out of the membership, by the target that owns the record,
-//! and dropped after that. The last good copy of the volume, or of a snapshot, never goes.
+//! A copy recorded healthy is first taken out of the membership, by the target that owns the
+//! record, and dropped after that. The last good copy of the volume, or of a snapshot, never goes.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
-//! Moving to a new target (HA-2…HA-5): the stages are in the layout, and each ends by what is observed.
+//! Moving to a new target (HA-2…HA-5): the stages are in the layout, and each ends by what is
+//! observed.
 
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
 

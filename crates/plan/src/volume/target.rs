@@ -174,8 +174,8 @@ pub(super) fn next_epoch(look: &Look<'_>) -> Epoch {
     look.volume.layout.epoch.max(look.membership.epoch).max(seen.unwrap_or(Epoch::ZERO)).next()
 }
 
-/// The node for a new target: one with a good copy, not on its way out, with few targets. Being able
-/// to serve at all comes before cordons.
+/// The node for a new target: one with a good copy, not on its way out, with few targets. Being
+/// able to serve at all comes before cordons.
 pub(super) fn choose(
     look: &Look<'_>,
     avoid: &BTreeSet<NodeId>,

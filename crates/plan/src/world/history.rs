@@ -1,8 +1,8 @@
 //! The store's past, by which pools recognise it.
 //!
 //! Every leader writes a term when it takes office, and the revisions at which terms were created
-//! divide the history. A pool remembers the newest (era, term, revision) that it was configured at. If
-//! the store does not know that term, or the term ended before that revision, the pool has seen
+//! divide the history. A pool remembers the newest (era, term, revision) that it was configured at.
+//! If the store does not know that term, or the term ended before that revision, the pool has seen
 //! commits which this store has lost: it was set back in time, or replaced.
 
 use alloc::{collections::BTreeMap, format, string::String};
@@ -70,8 +70,8 @@ impl History {
             };
         };
         let ended = self.terms.range(created.next()..).next().map(|(revision, _)| *revision);
-        // A term without a successor is its leader's own, and every leader begins with a new one: what
-        // it has configured it knows.
+        // A term without a successor is its leader's own, and every leader begins with a new one:
+        // what it has configured it knows.
         if ended.is_some_and(|ended| mark.revision >= ended) {
             let why = format!("it has seen revision {}, which this store lost", mark.revision);
             return Verdict::Foreign { why };

@@ -126,7 +126,8 @@ impl World {
         }
     }
 
-    /// The volume's target as its node reports it. A report of another epoch is about another target.
+    /// The volume's target as its node reports it. A report of another epoch is about another
+    /// target.
     pub fn target_seen(&self, volume: &Volume, target: &Target) -> Observed<&TargetSeen> {
         let Some(view) = self.nodes.get(&target.node) else { return Observed::Unknown };
         if view.liveness != Liveness::Alive || view.record.layout.instance != Some(target.instance)

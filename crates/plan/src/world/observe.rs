@@ -14,8 +14,8 @@ use super::{Orphan, Touched, Verdict, World};
 pub struct Gap;
 
 impl World {
-    /// Takes a whole inventory. One of another process than the registered one, or an older one than
-    /// is known, changes nothing.
+    /// Takes a whole inventory. One of another process than the registered one, or an older one
+    /// than is known, changes nothing.
     pub fn observe(&mut self, mut inventory: Inventory) -> Touched {
         let mut touched = Touched::new();
         let id = inventory.node;
@@ -237,9 +237,10 @@ impl World {
                 view.orphans.remove(&buried);
             }
         } else {
-            view.orphans.retain(
-                |buried, _| !matches!(buried, Buried::Replica { replica: own, .. } if *own == replica),
-            );
+            view.orphans.retain(|buried, _| match buried {
+                Buried::Replica { replica: own, .. } => *own != replica,
+                _ => true,
+            });
         }
     }
 

@@ -1,8 +1,8 @@
 //! The speed of thinking: `cargo xtask bench plan`.
 //!
-//! A healthy cluster of 300 pools is loaded into a real `Reconciler`, which takes the lead on a store in
-//! memory; then single events are handed to it and timed, each over many samples. Medians are
-//! printed with the 99th percentile, since machines are noisy; the goals stand beside them.
+//! A healthy cluster of 300 pools is loaded into a real `Reconciler`, which takes the lead on a
+//! store in memory; then single events are handed to it and timed, each over many samples. Medians
+//! are printed with the 99th percentile, since machines are noisy; the goals stand beside them.
 #![allow(clippy::print_stdout, reason = "a benchmark is for people to read")]
 
 mod cluster;

@@ -31,8 +31,8 @@ impl Cluster {
         self.oracle = oracle;
     }
 
-    /// An exclusive volume is used by one host, whatever the records say. Older targets than the one
-    /// of the layout can change nothing any more.
+    /// An exclusive volume is used by one host, whatever the records say. Older targets than the
+    /// one of the layout can change nothing any more.
     fn judge_hosts(&mut self, id: VolumeId) {
         let Some(volume) = self.records.volume(id) else { return };
         let Some(current) = &volume.layout.target else { return };

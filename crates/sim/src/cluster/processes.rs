@@ -217,8 +217,8 @@ impl Cluster {
         self.reconnect_all();
     }
 
-    /// Machines that lost power for a time have it again, and every process runs. What was taken away
-    /// for ever stays away.
+    /// Machines that lost power for a time have it again, and every process runs. What was taken
+    /// away for ever stays away.
     pub fn power_all_on(&mut self) {
         let off: Vec<NodeId> = self
             .nodes

@@ -31,7 +31,10 @@ fn tight(script: &mut Script) {
 
 /// A node that is drained in the end and stays so: it must become empty.
 fn drained(busy: u64, script: &mut Script) {
-    let lost = |line: &Line, label: &str| matches!(&line.action, Action::Fault(Fault::PowerOff { node, down: None }) if node == label);
+    let lost = |line: &Line, label: &str| match &line.action {
+        Action::Fault(Fault::PowerOff { node, down: None }) => node == label,
+        _ => false,
+    };
     let mut nodes = script.setup.nodes.keys();
     let kept = |label: &&String| !script.lines.iter().any(|line| lost(line, label));
     let Some(chosen) = nodes.find(kept).cloned() else { return };

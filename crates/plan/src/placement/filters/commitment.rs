@@ -7,8 +7,8 @@ use crate::{
     placement::{Ask, Candidate},
 };
 
-/// Promised bytes per byte of capacity. Four leaves time to add disks between the first watermark and
-/// a full pool at the growth that operators of thin pools report.
+/// Promised bytes per byte of capacity. Four leaves time to add disks between the first watermark
+/// and a full pool at the growth that operators of thin pools report.
 pub const OVERCOMMIT: u64 = 4;
 
 pub(crate) fn admits(world: &World, ask: &Ask<'_>, candidate: Candidate<'_>) -> bool {

@@ -1,5 +1,5 @@
-//! Bytes that nobody was promised, thin promises counted whole: a pool full of promises is a bad place
-//! even while it is empty.
+//! Bytes that nobody was promised, thin promises counted whole: a pool full of promises is a bad
+//! place even while it is empty.
 
 use model::{Bytes, PoolId};
 
