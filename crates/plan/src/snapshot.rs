@@ -64,8 +64,8 @@ fn keep_count(world: &World, subject: Subject, _: &mut Vec<Wait>) -> Option<Step
     let copies: BTreeSet<ReplicaId> = kept.chain(holders(&look, snapshot)).collect();
     // What is gone for good holds nothing any more.
     let gone = |id: &ReplicaId| {
-        let loss = look.copy(*id).and_then(|copy| copy.loss());
-        loss.is_some_and(|loss| !loss.may_return())
+        let copy = look.copy(*id);
+        copy.is_some_and(|copy| copy.loss().is_some_and(|loss| !loss.may_return()))
     };
     if copies.iter().all(gone) {
         let reason = "its last copy is gone".into();

@@ -1,9 +1,9 @@
 //! The transactions of a volume's steps.
 
 use model::{
-    Buried, Compare, Epoch, Extra, HostStage, Key, Membership, Publication, Record, Replica,
-    ReplicaId, ReplicaStage, Switchover, SwitchoverStage, Target, TargetRef, TargetStage, Time,
-    Txn, Volume, VolumeStage, limits::MOVE_QUIET,
+    AttemptId, Buried, Compare, Epoch, Extra, HostStage, Key, Membership, Publication, Record,
+    Replica, ReplicaId, ReplicaStage, Switchover, SwitchoverStage, Target, TargetRef, TargetStage,
+    Time, Txn, Volume, VolumeStage, limits::MOVE_QUIET,
 };
 
 use super::{bury, membership, release_name};
@@ -114,17 +114,22 @@ impl Draft<'_> {
                 true
             }
             Action::Promote { replica, attempt } => {
-                let epoch = self.fresh_epoch();
-                self.volume.layout.promotions.push(*attempt);
-                self.leave_target();
-                self.bury_targets();
-                self.volume.layout.switchover = None;
-                self.volume.layout.epoch = epoch;
-                self.membership = Some(membership::promoted(self.old, *replica, epoch));
+                self.promote(*replica, *attempt);
                 true
             }
             _ => false,
         }
+    }
+
+    /// One copy speaks for all, at an epoch that fences whoever served before.
+    fn promote(&mut self, replica: ReplicaId, attempt: AttemptId) {
+        let epoch = self.fresh_epoch();
+        self.volume.layout.promotions.push(attempt);
+        self.leave_target();
+        self.bury_targets();
+        self.volume.layout.switchover = None;
+        self.volume.layout.epoch = epoch;
+        self.membership = Some(membership::promoted(self.old, replica, epoch));
     }
 
     /// A copy on a drained node gave its place up: the node must still be drained.
