@@ -112,7 +112,7 @@ enum Item {
 }
 
 /// Lines of a trace that are kept.
-const TRACE_MAX: usize = 200_000;
+const TRACE_MAX: usize = 2_000;
 
 impl core::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
