@@ -84,17 +84,25 @@ pub(crate) const TIERS: &[Tier] = &[
     },
     Tier {
         name: "sim",
-        about: "the simulator in short form: 200 seeds",
+        about: "the simulator in short form: 400 seeds",
         needs: &[],
         env: &[],
-        work: Work::Sim(&["--seeds", "200"]),
+        work: Work::Sim(&["--seeds", "400"]),
+    },
+    Tier {
+        name: "sim-cases",
+        about: "every script that is kept, at the speed of the simulator",
+        needs: &[],
+        env: &[],
+        work: Work::Sim(&["--cases"]),
     },
     Tier {
         name: "sim-broken",
         about: "planners broken on purpose are each caught by the simulator",
         needs: &[],
         env: &[],
-        work: Work::Sim(&["--broken", "all"]),
+        // A shorter script of what was caught is for people who read it.
+        work: Work::Sim(&["--broken", "all", "--no-shrink"]),
     },
     Tier {
         name: "deny",
