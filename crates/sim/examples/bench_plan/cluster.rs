@@ -13,6 +13,7 @@ use model::{
 };
 use plan::Request;
 
+#[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) pools: usize,
     pub(crate) volumes: usize,
