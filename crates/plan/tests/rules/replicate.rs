@@ -70,6 +70,16 @@ fn a_lost_copy_is_waited_for_and_then_replaced() {
     );
 }
 
+/// RC-4, M-16: the only other node of its zone takes the place of a copy that is given up.
+#[test]
+fn a_copy_on_a_dead_node_does_not_hold_its_zone() {
+    let nodes = "node a zone=x; node b dead zone=y; node c zone=y; pool a1 b1 c1;";
+    check(
+        &format!("{nodes} volume v 10G x2 spread=zone: a1, b1 faulted gone=970s after=990s"),
+        &["v: PlaceReplica v/c1 (Degraded 1 2)"],
+    );
+}
+
 #[test]
 fn a_copy_that_is_back_is_marked_so() {
     check(
