@@ -34,6 +34,6 @@ pub use request::{Refusal, Request, admit};
 pub use status::{Health, Status, status};
 pub use step::{Action, Need, Step, Why};
 pub use world::{
-    Gap, History, HostView, Loss, NodeView, Orphan, Pledge, PoolView, Standing, Touched, Verdict,
-    VolumeView, World, hosts_of, nodes_of,
+    Dispute, Gap, History, HostView, Loss, NodeView, Orphan, Pledge, PoolView, Standing, Touched,
+    Verdict, VolumeView, World, hosts_of, nodes_of,
 };

@@ -15,7 +15,7 @@ use alloc::{
 };
 
 use model::{
-    Buried, Cluster, Host, HostId, HostInventory, Inventory, Key, Liveness, Membership, Node,
+    Buried, Cluster, Host, HostId, HostInventory, Inventory, Key, Liveness, Mark, Membership, Node,
     NodeId, Pool, PoolId, PoolSeen, Record, Revision, Snapshot, SnapshotId, Subject, Time,
     Tombstone, Undecodable, Volume, VolumeId,
 };
@@ -50,7 +50,7 @@ pub struct World {
     /// Records that do not decode, by key.
     pub quarantined: BTreeMap<String, Undecodable>,
     /// Pools that have seen a history which this store does not have, and why.
-    pub disputes: BTreeMap<PoolId, String>,
+    pub disputes: BTreeMap<PoolId, Dispute>,
     pub index: index::Indexes,
     /// Revisions of records that have no place of their own for it.
     pub cluster_revision: Revision,
@@ -66,6 +66,14 @@ pub struct NodeView {
     pub tombstones: BTreeMap<Buried, Tombstone>,
     /// Reported by the engine, named by no record and no tombstone.
     pub orphans: BTreeMap<Buried, Orphan>,
+}
+
+/// A pool that has seen a history which this store does not have. It is judged again whenever the
+/// history that is known here grows, whether or not the pool is heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispute {
+    pub mark: Mark,
+    pub why: String,
 }
 
 /// When an orphan was first seen, and in which inventory: collecting it needs a second look.
@@ -231,7 +239,7 @@ impl World {
 
     /// Why nothing may be decided, if so: this store is not the one that the pools have seen.
     pub fn read_only(&self) -> Option<&str> {
-        self.disputes.values().next().map(String::as_str)
+        self.disputes.values().next().map(|dispute| dispute.why.as_str())
     }
 
     /// Why a subject is left alone, if its own record does not decode.

@@ -171,10 +171,7 @@ fn origin_pools(
         let limit = format!("at least the snapshot's {}", snapshot.layout.size);
         return Err(Invalid::new("spec.size", spec.size, limit).into());
     }
-    let volume = world.volume(snapshot.spec.volume);
-    let replicas = volume.into_iter().flat_map(|view| &view.record.layout.replicas);
-    let held = replicas.filter(|replica| snapshot.layout.copies.contains(&replica.id));
-    Ok(held.map(|replica| replica.pool).collect())
+    Ok(world.pools_holding(origin))
 }
 
 fn delete(

@@ -48,13 +48,17 @@ fn replace_blank(
     loss: Loss,
     waits: &mut Vec<Wait>,
 ) -> Option<(Action, Why)> {
-    if look.volume.spec.origin.is_some() {
+    let mut ask = Ask::new(look.world, look.volume);
+    if let Some(origin) = look.volume.spec.origin {
         // A copy of a snapshot starts only beside the snapshot. With another one made, this one is
         // given up, and rebuilt from that one like any lost copy.
-        let other = look.copies.iter().any(|copy| copy.is_good() && copy.replica.id != old.id);
-        return other.then_some((Action::ReplaceBlank { old: old.id, new: None }, Why::Lost(loss)));
+        if look.copies.iter().any(|copy| copy.is_good() && copy.replica.id != old.id) {
+            let give_up = Action::ReplaceBlank { old: old.id, new: None };
+            return Some((give_up, Why::Lost(loss)));
+        }
+        ask.within = Some(look.world.pools_holding(origin));
     }
-    match placement::place(look.world, &Ask::new(look.world, look.volume), 1) {
+    match placement::place(look.world, &ask, 1) {
         Ok(places) => {
             let (pool, node) = *places.first()?;
             let id = mint::replica_id(look.world, look.volume, 0);

@@ -358,6 +358,15 @@ impl World {
             })
     }
 
+    /// The pools with a replica that holds a snapshot.
+    pub fn pools_holding(&self, snapshot: SnapshotId) -> BTreeSet<PoolId> {
+        let Some(snapshot) = self.snapshots.get(&snapshot) else { return BTreeSet::new() };
+        let volume = self.volumes.get(&snapshot.spec.volume);
+        let replicas = volume.into_iter().flat_map(|view| &view.record.layout.replicas);
+        let held = replicas.filter(|replica| snapshot.layout.copies.contains(&replica.id));
+        held.map(|replica| replica.pool).collect()
+    }
+
     /// The space a transaction would promise beyond what is promised already. It counts from now on
     /// until `release`, so that two commits in flight never spend the same space.
     pub fn pledge(&mut self, txn: &Txn) -> Pledge {

@@ -3,11 +3,11 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use model::{
-    Buried, Difference, HostId, HostInventory, Inventory, Liveness, NodeId, PoolId, PoolSeen,
+    Buried, Difference, HostId, HostInventory, Inventory, Liveness, Mark, NodeId, PoolId, PoolSeen,
     ReplicaId, ReplicaSeen, Subject, TargetRef, TargetSeen, VolumeId,
 };
 
-use super::{Orphan, Touched, Verdict, World};
+use super::{Dispute, Orphan, Touched, Verdict, World};
 
 /// A difference that does not fit the inventory that is known: a whole one is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,19 +252,30 @@ impl World {
             .filter_map(|view| view.inventory.as_ref())
             .flat_map(|inventory| inventory.pools.iter().map(|(id, seen)| (*id, seen.clone())))
             .collect();
+        let disputed = self.disputes.iter().map(|(id, dispute)| (*id, dispute.mark));
+        let disputed: Vec<(PoolId, Mark)> = disputed.collect();
+        for (id, mark) in disputed {
+            self.judge_mark(id, mark, touched);
+        }
         for (id, seen) in seen {
             self.review_mark(id, Some(&seen), touched);
         }
     }
 
     fn review_mark(&mut self, pool: PoolId, seen: Option<&PoolSeen>, touched: &mut Touched) {
-        let Some(cluster) = &self.cluster else { return };
         // A pool that is not heard for now keeps the dispute it raised.
-        let Some(mark) = seen.and_then(|seen| seen.mark.as_ref()) else { return };
+        if let Some(mark) = seen.and_then(|seen| seen.mark) {
+            self.judge_mark(pool, mark, touched);
+        }
+    }
+
+    fn judge_mark(&mut self, pool: PoolId, mark: Mark, touched: &mut Touched) {
+        let Some(cluster) = &self.cluster else { return };
         let was = self.read_only().is_some();
-        match self.history.judge(mark, cluster) {
+        match self.history.judge(&mark, cluster) {
             Verdict::Foreign { why } => {
-                self.disputes.insert(pool, alloc::format!("pool {pool}: {why}"));
+                let why = alloc::format!("pool {pool}: {why}");
+                self.disputes.insert(pool, Dispute { mark, why });
             }
             Verdict::Proven | Verdict::Unproven { .. } => {
                 self.disputes.remove(&pool);

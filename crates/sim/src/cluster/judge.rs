@@ -100,7 +100,9 @@ impl Truth for Cluster {
     fn serving(&self, volume: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)> {
         let running = self.nodes.iter().filter_map(|(node, machine)| {
             let target = machine.engine.as_ref()?.targets.get(&volume)?;
-            target.is_serving().then(|| (*node, target.epoch, target.acknowledging().collect()))
+            target
+                .may_acknowledge()
+                .then(|| (*node, target.epoch, target.acknowledging().collect()))
         });
         running.collect()
     }

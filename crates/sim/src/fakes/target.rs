@@ -204,6 +204,11 @@ impl Target {
         matches!(self.phase, Phase::Serving | Phase::Stopping)
     }
 
+    /// It serves, and nothing holds its acknowledgements back.
+    pub fn may_acknowledge(&self) -> bool {
+        self.is_serving() && !self.is_held()
+    }
+
     /// The copies whose answers an acknowledgement waits for.
     pub fn acknowledging(&self) -> impl Iterator<Item = ReplicaId> + '_ {
         self.record.children.iter().filter(|(_, healthy)| **healthy).map(|(id, _)| *id)

@@ -65,7 +65,9 @@ fn undrained(cluster: &Cluster) -> Option<String> {
             if node.spec.draining)
     };
     let stays = |volume: &&Volume| {
-        let copy = volume.layout.replicas.iter().any(|replica| draining(replica.node));
+        // Without a copy that can be read nothing can move.
+        let copy = has_healthy_copy(cluster, volume)
+            && volume.layout.replicas.iter().any(|replica| draining(replica.node));
         copy && roomy_pool(cluster, volume).is_some()
     };
     let volume = cluster.records.volumes().find(stays)?;
