@@ -26,9 +26,9 @@ pub const DISKS_PER_POOL_MAX: usize = 16;
 pub const SNAPSHOTS_PER_VOLUME_MAX: usize = 256;
 /// Events kept in the store: a day of a busy cluster, a few MiB.
 pub const EVENTS_MAX: u64 = 10_000;
-/// Terms kept: a pool that was away for longer than this many changes of leadership is quarantined
-/// rather than judged.
-pub const TERMS_MAX: usize = 200;
+/// Terms kept. The lead changes with crashes and upgrades, a few times a year; a pool that was away
+/// for longer than this many changes is quarantined rather than judged.
+pub const TERMS_MAX: usize = 40;
 
 /// A publish or snapshot attempt may not be withdrawn before the failure detector could speak, and
 /// not hold resources for longer than any client waits.

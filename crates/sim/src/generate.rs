@@ -46,6 +46,7 @@ pub fn generate(seed: u64) -> Script {
     maker.beginning();
     maker.trouble();
     maker.ending();
+    maker.rarities();
     let Maker { setup, lines, .. } = maker;
     let mut script = Script { notes: Vec::new(), setup, lines, expects: Vec::new() };
     hardship::add(seed, BUSY, &mut script);
@@ -327,6 +328,28 @@ impl Maker {
                     self.ask(at + 1_000, Ask::Unpublish { volume, host, force: true });
                 }
             }
+        }
+    }
+
+    /// What happens in few runs, because it takes a whole run: leaders that never stay, and a pool
+    /// that was forgotten and comes back with everything it held.
+    fn rarities(&mut self) {
+        if self.random.chance(30) {
+            let mut at = 15_000;
+            while at < BUSY {
+                self.fault(at, Fault::StoreEndsLeases);
+                at += self.random.between(600, 1_400);
+            }
+        }
+        if self.random.chance(100)
+            && let Some(disk) = self.random.pick(&self.setup.disks).cloned()
+        {
+            let (pool, node) = (disk.label, disk.node);
+            let at = self.random.between(25_000, 50_000);
+            let span = Some(Millis(40_000));
+            self.fault(at, Fault::PullDisk { pool: pool.clone(), span });
+            self.ask(at + 5_000, Ask::ForgetPool { pool: pool.clone() });
+            self.ask(BUSY + 62_000, Ask::CreatePool { pool, node });
         }
     }
 }

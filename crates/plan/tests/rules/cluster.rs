@@ -11,9 +11,9 @@ fn check(text: &str, expect: &[&str]) {
 
 #[test]
 fn terms_beyond_the_limit_are_pruned() {
-    check("terms 200", &[]);
-    check("terms 202", &["cluster: PruneTerms [1, 2] (Limit)"]);
-    let lab = settled("terms 299");
+    check("terms 40", &[]);
+    check("terms 42", &["cluster: PruneTerms [1, 2] (Limit)"]);
+    let lab = settled("terms 139");
     assert_eq!(lab.records.terms.len(), TERMS_MAX);
 }
 

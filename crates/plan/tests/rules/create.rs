@@ -83,6 +83,6 @@ fn a_refused_copy_of_a_snapshot_is_given_up_beside_a_made_one() {
             "{NODES} volume s 10G x2: a1, b1; snapshot snap of s: a1, b1; \
              volume v 10G x1 creating origin=snap: b1 creating refused"
         ),
-        &["v: MarkGone v/b1 1000s (Lost(Refused))", "v waits: NoHealthyCopy [b1]"],
+        &["v: ReplaceBlank v/b1 v/a1 (Lost(Refused))"],
     );
 }
