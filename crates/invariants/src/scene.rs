@@ -383,6 +383,7 @@ pub(crate) fn name(kind: &str, text: &str, id: &impl ToString) -> Write {
 pub(crate) struct Machines {
     pub(crate) inventories: BTreeMap<NodeId, Inventory>,
     pub(crate) steady: BTreeSet<NodeId>,
+    pub(crate) steady_hosts: BTreeSet<HostId>,
 }
 
 impl Machines {
@@ -415,11 +416,17 @@ impl Machines {
             }
         }
         let steady = inventories.keys().copied().collect();
-        Self { inventories, steady }
+        let steady_hosts = (1..=2).map(host).collect();
+        Self { inventories, steady, steady_hosts }
     }
 
     pub(crate) fn seen(&self) -> Seen<'_> {
-        Seen { inventories: &self.inventories, steady: &self.steady, overcommit: 4 }
+        Seen {
+            inventories: &self.inventories,
+            steady: &self.steady,
+            steady_hosts: &self.steady_hosts,
+            overcommit: 4,
+        }
     }
 }
 

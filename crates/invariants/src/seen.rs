@@ -3,8 +3,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Bytes, Epoch, Inventory, NodeId, PoolHealth, PoolId, PoolSeen, ReplicaHealth, ReplicaId,
-    ReplicaSeen, VolumeId,
+    Bytes, Epoch, HostId, Inventory, NodeId, PoolHealth, PoolId, PoolSeen, ReplicaHealth,
+    ReplicaId, ReplicaSeen, VolumeId,
 };
 
 /// A view of the truth at one moment, lent by the simulator.
@@ -17,6 +17,8 @@ pub struct Seen<'a> {
     /// nobody may judge them dead. Leave a node out when in doubt: promises about order across
     /// nodes hold only for nodes that answer.
     pub steady: &'a BTreeSet<NodeId>,
+    /// Hosts that were up and in touch with everybody for as long.
+    pub steady_hosts: &'a BTreeSet<HostId>,
     /// Bytes that may be promised per byte of capacity, thin volumes counted whole.
     pub overcommit: u64,
 }

@@ -6,13 +6,16 @@
 use alloc::{format, string::String};
 
 use model::{
-    Epoch, Next, Publication, Seen as Observation, Switchover, SwitchoverStage, TargetStage, Volume,
+    Epoch, HostStage, Next, Publication, Seen as Observation, Switchover, SwitchoverStage,
+    TargetHealth, TargetSeen, TargetStage, Volume,
 };
 
-use crate::{Committed, Promise, broken::Report};
+use crate::{Committed, Promise, Seen, broken::Report};
 
 pub(crate) const PROMISE: Promise =
-    Promise::new("switchover_order", "a switchover moves only along its drawing").of_commits(check);
+    Promise::new("switchover_order", "a switchover moves only along its drawing")
+        .of_commits(check)
+        .of_commits_beside_machines(check_paths);
 
 fn check(committed: Committed<'_>, report: &mut Report) {
     for change in committed.volumes() {
@@ -27,6 +30,35 @@ fn check(committed: Committed<'_>, report: &mut Report) {
         };
         if let Some(words) = words {
             report.broken(change.key(), words);
+        }
+    }
+}
+
+/// HA-4: old targets go once every host that can be asked is at the new one.
+fn check_paths(committed: Committed<'_>, seen: &Seen<'_>, report: &mut Report) {
+    for change in committed.volumes() {
+        let Some((before, after)) = change.volume.both() else { continue };
+        let stage = |volume: &Volume| volume.layout.switchover.as_ref().map(|s| s.stage.clone());
+        let (Some(SwitchoverStage::ReplacePath { .. }), Some(SwitchoverStage::DeleteTarget { .. })) =
+            (stage(before), stage(after))
+        else {
+            continue;
+        };
+        let Some(target) = &after.layout.target else { continue };
+        let engine = seen.inventories.get(&target.node);
+        let engine = engine.filter(|_| seen.steady.contains(&target.node));
+        let found = engine.and_then(|engine| engine.targets.get(&change.volume.id));
+        // One that failed meanwhile has closed its sessions.
+        let serves = |found: &&TargetSeen| {
+            found.epoch == target.epoch && found.health == TargetHealth::Serving
+        };
+        let Some(found) = found.filter(serves) else { continue };
+        for (host, stage) in &after.layout.hosts {
+            let is_asked = *stage == HostStage::Admitted && seen.steady_hosts.contains(host);
+            if is_asked && !found.hosts.contains(host) {
+                let words = format!("its old targets go, and host {host} is not at the new one");
+                report.broken(change.key(), words);
+            }
         }
     }
 }

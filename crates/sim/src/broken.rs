@@ -16,6 +16,7 @@ mod trusts_every_copy;
 mod confirms_the_unserved;
 mod forgets_the_fence;
 mod jumps_a_stage;
+mod leaves_hosts_behind;
 mod raises_half_an_epoch;
 mod starts_unfenced;
 
@@ -91,6 +92,7 @@ pub fn broken_brains() -> Vec<BrokenBrain> {
         confirms_the_unserved::brain(),
         forgets_the_fence::brain(),
         jumps_a_stage::brain(),
+        leaves_hosts_behind::brain(),
         raises_half_an_epoch::brain(),
         starts_unfenced::brain(),
         admits_a_second_host::brain(),

@@ -1,12 +1,16 @@
 //! The way of a switchover.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Buried, Epoch, Extra, Switchover, SwitchoverCause, SwitchoverStage, TargetStage, Time,
+    Buried, Bytes, Epoch, Extra, Switchover, SwitchoverCause, SwitchoverStage, TargetHealth,
+    TargetSeen, TargetStage, Time,
 };
 
-use crate::scene::{Scene, VOLUME, bury, reference};
+use crate::{
+    check_commit_seen,
+    scene::{Machines, Scene, VOLUME, bury, host, must_name, node, reference},
+};
 
 const NAME: &str = "switchover_order";
 
@@ -103,4 +107,31 @@ fn a_switchover_ends_early_only_if_unneeded() {
         volume.meta.spec_revision += 1;
     }));
     scene.legal(&end(&scene));
+}
+
+/// HA-4: the new path is live before the old one is dropped.
+#[test]
+fn old_targets_stay_until_the_hosts_have_moved() {
+    let mut scene = republished();
+    for stage in [TargetStage::Starting, TargetStage::Serving] {
+        scene.legal(&scene.stage(stage));
+    }
+    scene.legal(&to(&scene, SwitchoverStage::ReplacePath { epoch: Epoch(2) }));
+    let mut machines = Machines::of(&scene.records);
+    let seen = TargetSeen {
+        epoch: Epoch(2),
+        health: TargetHealth::Serving,
+        size: Bytes::gib(1),
+        hosts: BTreeSet::new(),
+        children: BTreeMap::new(),
+        failed_snapshots: alloc::vec![],
+    };
+    let target = machines.inventories.get_mut(&node(2)).unwrap();
+    target.targets.insert(VOLUME, seen);
+    let writes = to(&scene, SwitchoverStage::DeleteTarget { epoch: Epoch(2) });
+    let commit = scene.apply(scene.leader, &writes);
+    must_name(NAME, &check_commit_seen(&scene.records, &commit, &machines.seen()));
+    let target = machines.inventories.get_mut(&node(2)).unwrap();
+    target.targets.get_mut(&VOLUME).unwrap().hosts.insert(host(1));
+    assert_eq!(check_commit_seen(&scene.records, &commit, &machines.seen()), []);
 }

@@ -44,6 +44,7 @@ caught! {
     a_brain_that_confirms_the_unserved_is_caught: "confirms-the-unserved" from 1;
     a_brain_that_forgets_the_fence_is_caught: "forgets-the-fence" from 1;
     a_brain_that_jumps_a_stage_is_caught: "jumps-a-stage" from 1;
+    a_brain_that_leaves_hosts_behind_is_caught: "leaves-hosts-behind" from 2;
     a_brain_that_raises_half_an_epoch_is_caught: "raises-half-an-epoch" from 1;
     a_brain_that_starts_unfenced_is_caught: "starts-unfenced" from 1;
     a_brain_that_admits_a_second_host_is_caught: "admits-a-second-host" from 9;

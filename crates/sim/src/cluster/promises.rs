@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use invariants::{Author, Seen, check_all, check_commit, check_commit_seen, check_seen};
-use model::{Inventory, Key, NodeId, Record, Time, Write, limits::DEAD_AFTER};
+use model::{HostId, Inventory, Key, NodeId, Record, Time, Write, limits::DEAD_AFTER};
 
 use super::{Cluster, records::Committed};
 use crate::{Party, fakes::store::Writer, names};
@@ -11,8 +11,8 @@ use crate::{Party, fakes::store::Writer, names};
 #[derive(Debug, Default)]
 pub(super) struct Promises {
     records: invariants::Records,
-    /// Since when each node is up and in touch with everybody.
-    steady_since: BTreeMap<NodeId, Time>,
+    /// Since when each node and host is up and in touch with everybody.
+    steady_since: BTreeMap<Party, Time>,
 }
 
 /// Bytes that may be promised per byte of capacity: the planner's own limit, stated again.
@@ -42,8 +42,13 @@ impl Cluster {
         let mut broken = check_commit(&self.promises.records, &commit);
         if needs_sight(writes) {
             let inventories = self.true_inventories();
-            let steady = self.steady();
-            let seen = Seen { inventories: &inventories, steady: &steady, overcommit: OVERCOMMIT };
+            let (steady, steady_hosts) = self.steady();
+            let seen = Seen {
+                inventories: &inventories,
+                steady: &steady,
+                steady_hosts: &steady_hosts,
+                overcommit: OVERCOMMIT,
+            };
             broken.extend(check_commit_seen(&self.promises.records, &commit, &seen));
             broken.extend(check_seen(&self.promises.records, &seen));
         }
@@ -96,31 +101,45 @@ impl Cluster {
     }
 
     fn note_steady(&mut self) {
-        for node in self.nodes.keys().copied().collect::<Vec<_>>() {
-            if self.is_in_touch(Party::Node(node)) {
-                self.promises.steady_since.entry(node).or_insert(self.now);
+        let nodes = self.nodes.keys().map(|node| Party::Node(*node));
+        let parties: Vec<_> =
+            nodes.chain(self.hosts.keys().map(|host| Party::Host(*host))).collect();
+        for party in parties {
+            if self.is_in_touch(party) {
+                self.promises.steady_since.entry(party).or_insert(self.now);
             } else {
-                self.promises.steady_since.remove(&node);
+                self.promises.steady_since.remove(&party);
             }
         }
     }
 
+    /// A node with every controller; a host with every node as well.
     fn is_in_touch(&self, party: Party) -> bool {
+        let controllers = (0..self.controllers.len())
+            .map(|index| Party::Controller(u8::try_from(index).unwrap_or(u8::MAX)));
+        let is_host = matches!(party, Party::Host(_));
+        let nodes = self.nodes.keys().filter(|_| is_host).map(|node| Party::Node(*node));
+        let is_cut = |peer: Party| {
+            self.network.is_cut(party, peer, self.now) || self.network.is_cut(peer, party, self.now)
+        };
         self.is_running(party)
             && !self.pauses.contains_key(&party)
             && self.network.is_calm()
-            && (0..self.controllers.len()).all(|index| {
-                let controller = Party::Controller(u8::try_from(index).unwrap_or(u8::MAX));
-                !self.network.is_cut(party, controller, self.now)
-                    && !self.network.is_cut(controller, party, self.now)
-            })
+            && !controllers.chain(nodes).any(is_cut)
     }
 
-    fn steady(&self) -> BTreeSet<NodeId> {
+    fn steady(&self) -> (BTreeSet<NodeId>, BTreeSet<HostId>) {
         // Twice the time: a controller may have begun to listen only now.
         let long = |since: &Time| self.now.since(*since).0 >= 2 * DEAD_AFTER.0;
-        let steady = self.promises.steady_since.iter().filter(|(_, since)| long(since));
-        steady.map(|(node, _)| *node).collect()
+        let (mut nodes, mut hosts) = (BTreeSet::new(), BTreeSet::new());
+        for (party, _) in self.promises.steady_since.iter().filter(|(_, since)| long(since)) {
+            match party {
+                Party::Node(node) => nodes.insert(*node),
+                Party::Host(host) => hosts.insert(*host),
+                _ => false,
+            };
+        }
+        (nodes, hosts)
     }
 }
 
