@@ -39,11 +39,11 @@ fn check_paths(committed: Committed<'_>, seen: &Seen<'_>, report: &mut Report) {
     for change in committed.volumes() {
         let Some((before, after)) = change.volume.both() else { continue };
         let stage = |volume: &Volume| volume.layout.switchover.as_ref().map(|s| s.stage.clone());
-        let (Some(SwitchoverStage::ReplacePath { .. }), Some(SwitchoverStage::DeleteTarget { .. })) =
-            (stage(before), stage(after))
-        else {
+        let was_moving = matches!(stage(before), Some(SwitchoverStage::ReplacePath { .. }));
+        let is_moved = matches!(stage(after), Some(SwitchoverStage::DeleteTarget { .. }));
+        if !(was_moving && is_moved) {
             continue;
-        };
+        }
         let Some(target) = &after.layout.target else { continue };
         let engine = seen.inventories.get(&target.node);
         let engine = engine.filter(|_| seen.steady.contains(&target.node));
