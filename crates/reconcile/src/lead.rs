@@ -219,14 +219,14 @@ impl<P: Planner> Reconciler<P> {
     /// Writes the term, so that pools can tell this history from any other.
     fn enter(&mut self, lease: Lease, created: Revision) {
         let commit = self.commits.next_id();
-        let term = self.random_id(created.0);
+        let term = self.random_id(commit.0);
         let record = Record::Term(Term { leader: term, extra: Extra::new() });
         let number = self.world.history.next_number();
         let mut txn = Txn::default()
             .guard(Compare { key: Key::Leader, expect: Expect::CreatedAt(created) })
             .put(Key::Term(number), record, Revision::ZERO);
         if self.world.cluster.is_none() {
-            let era = Era(self.random_id(created.0 ^ 0x00e7_a000).0);
+            let era = Era(self.random_id(commit.0 ^ (1 << 62)).0);
             let former = [].into();
             let cluster = Cluster { era, schema: SCHEMA, former, extra: Extra::new() };
             txn = txn.put(Key::Cluster, Record::Cluster(cluster), Revision::ZERO);
@@ -236,7 +236,8 @@ impl<P: Planner> Reconciler<P> {
     }
 
     fn take_office(&mut self) {
-        self.world.salt = self.random_id(self.world.revision.0 ^ 0x5a17).0.as_u128();
+        let number = self.commits.next_id().0 ^ (1 << 61);
+        self.world.salt = self.random_id(number).0.as_u128();
         self.delivery.all_whole();
         let all = self.world.subjects().collect();
         self.touch(all);
@@ -246,7 +247,8 @@ impl<P: Planner> Reconciler<P> {
         self.touch(registered);
     }
 
-    /// An id that this process makes once: its own random identity, and a number that only grows.
+    /// An id that this process makes once: its own random identity, and a number that only grows in it.
+    /// A revision would not do: a store that is set back counts the same ones again.
     fn random_id(&self, number: u64) -> InstanceId {
         let own = self.config.instance.0.as_u128() ^ u128::from(self.config.seed).rotate_left(64);
         let mut mixed =

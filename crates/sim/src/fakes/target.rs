@@ -127,6 +127,12 @@ impl Target {
         if self.item == *item {
             return;
         }
+        let named = |id: &ReplicaId| item.children.iter().any(|child| child.replica == *id);
+        let dropped: Vec<_> = self.children.keys().copied().filter(|id| !named(id)).collect();
+        for id in dropped {
+            // Nothing waits for the answers of a copy that is gone.
+            self.lose(ctx, id);
+        }
         self.item = item.clone();
         self.name_children();
         self.drop_admission();
