@@ -37,6 +37,7 @@ mod reuses_ids;
 mod spends_space_twice;
 
 mod acts_on_a_lost_lease;
+mod answers_too_soon;
 mod steals_the_guard;
 
 mod hears_once;
@@ -109,6 +110,7 @@ pub fn broken_brains() -> Vec<BrokenBrain> {
         reuses_ids::brain(),
         spends_space_twice::brain(),
         acts_on_a_lost_lease::brain(),
+        answers_too_soon::brain(),
         steals_the_guard::brain(),
         hears_once::brain(),
         kills_on_taking_office::brain(),

@@ -59,6 +59,7 @@ impl User {
             let kind = self.asked[place].request.kind();
             match reply {
                 Ok(reply) => {
+                    judge(cluster, &self.asked[place].request);
                     self.said.extend(reply.words.iter().map(|said| format!("{kind}: {said}")));
                     *self.accepted.entry(kind).or_default() += 1;
                     self.asked.remove(place);
@@ -84,5 +85,25 @@ impl User {
                 cluster.send(Party::User, Party::Controller(controller), message);
             }
         }
+    }
+}
+
+/// What was accepted is durable: it is there, or was there and went since.
+fn judge(cluster: &mut Cluster, request: &Request) {
+    let records = &cluster.records;
+    let is_durable = match request {
+        // A store that lost its history lost what was accepted.
+        _ if cluster.store.incarnation > 0 => true,
+        Request::CreateVolume { id, .. } => {
+            records.volume(*id).is_some() || records.deleted.contains(id)
+        }
+        Request::DeleteVolume { volume, .. } => {
+            records.volume(*volume).is_none_or(|volume| volume.spec.deleting)
+        }
+        _ => true,
+    };
+    if !is_durable {
+        let words = format!("{} was accepted, and no record says so", request.kind());
+        cluster.oracle.break_promise("accepted-requests-are-durable", words);
     }
 }

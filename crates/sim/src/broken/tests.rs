@@ -61,6 +61,7 @@ caught! {
     a_brain_that_reuses_ids_is_caught: "reuses-ids" from 1;
     a_brain_that_spends_space_twice_is_caught: "spends-space-twice" from 7;
     a_brain_that_acts_on_a_lost_lease_is_caught: "acts-on-a-lost-lease" from 1;
+    a_brain_that_answers_too_soon_is_caught: "answers-too-soon" from 1;
     a_brain_that_steals_the_guard_is_caught: "steals-the-guard" from 1;
     a_brain_that_hears_once_is_caught: "hears-once" from 1;
     a_brain_that_kills_on_taking_office_is_caught: "kills-on-taking-office" from 1;
