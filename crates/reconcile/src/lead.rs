@@ -247,8 +247,8 @@ impl<P: Planner> Reconciler<P> {
         self.touch(registered);
     }
 
-    /// An id that this process makes once: its own random identity, and a number that only grows in it.
-    /// A revision would not do: a store that is set back counts the same ones again.
+    /// An id that this process makes once: its own random identity, and a number that only grows in
+    /// it. A revision would not do: a store that is set back counts the same ones again.
     fn random_id(&self, number: u64) -> InstanceId {
         let own = self.config.instance.0.as_u128() ^ u128::from(self.config.seed).rotate_left(64);
         let mut mixed =

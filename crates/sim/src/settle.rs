@@ -65,7 +65,7 @@ pub(crate) fn settle(
     }
 }
 
-/// Every revision of a decision. Elections are none: a leader may lose its lease to two lost messages.
+/// Every revision of a decision. Elections are none: two lost messages may cost a leader its lease.
 fn decided(cluster: &Cluster) -> Vec<model::Revision> {
     let revision = |record: &Record| match record {
         Record::Volume(volume) => Some(volume.meta.revision),
