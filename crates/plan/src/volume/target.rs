@@ -12,7 +12,10 @@ use model::{
 };
 
 use super::{Look, look::Copy, publish};
-use crate::{Action, Need, Why, world::Standing};
+use crate::{
+    Action, Need, Why,
+    world::{Loss, Standing},
+};
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let need = is_needed(look);
@@ -265,7 +268,11 @@ fn unfenced(look: &Look<'_>, target: &Target) -> Option<Wait> {
         }
         let fenced = match copy.standing {
             Standing::Usable(seen) => look.world.admits(seen, target.epoch),
-            Standing::Lost(_) => true,
+            Standing::Lost(Loss::NodeDead | Loss::Forgotten) => true,
+            // A pool may be back the next moment: its engine must know the epoch by then.
+            Standing::Lost(_) => {
+                look.world.generation(copy.replica.node) >= look.volume.meta.revision
+            }
             Standing::Unknown | Standing::Unmade => false,
         };
         if !fenced {
