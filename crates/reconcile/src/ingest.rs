@@ -74,9 +74,9 @@ impl<P: Planner> Reconciler<P> {
             Ok(record) => {
                 self.world.quarantined.remove(&entry.key);
                 self.note_key(&key, &record, entry.created);
-                self.mark_before(&key);
+                self.mark_configs(&key);
                 let touched = self.world.load(&key, record, entry.created, entry.modified);
-                self.mark_after(&key);
+                self.mark_configs(&key);
                 self.touch(touched);
             }
             Err(undecodable) => self.quarantine(&key, undecodable),
@@ -96,9 +96,9 @@ impl<P: Planner> Reconciler<P> {
         if key == Key::Leader {
             self.leader_gone();
         }
-        self.mark_before(&key);
+        self.mark_configs(&key);
         let touched = self.world.remove(&key);
-        self.mark_after(&key);
+        self.mark_configs(&key);
         if let Key::Node(id) = key {
             self.delivery.forget_node(id);
             self.registry.forget_node(id);
@@ -139,7 +139,7 @@ impl<P: Planner> Reconciler<P> {
 
     /// Marks the configs that a record is part of, as it is now; called before and after a change,
     /// so that who loses a part hears of it too.
-    fn mark_before(&mut self, key: &Key) {
+    fn mark_configs(&mut self, key: &Key) {
         match key {
             Key::Volume(id) => self.mark_volume(*id),
             Key::Snapshot(id) => {
@@ -155,10 +155,6 @@ impl<P: Planner> Reconciler<P> {
             Key::Tombstone(node, _) => self.delivery.mark_node(*node, key.clone()),
             _ => {}
         }
-    }
-
-    fn mark_after(&mut self, key: &Key) {
-        self.mark_before(key);
     }
 
     fn mark_volume(&mut self, id: VolumeId) {
