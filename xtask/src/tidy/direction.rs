@@ -47,12 +47,18 @@ const TABLE: &[Allowed] = &[
     row("plan",        Layer::Pure,    &["model"],                  &["fixtures", "invariants"]),
     row("invariants",  Layer::Pure,    &["model", "plan"],          &["fixtures"]),
     row("reconcile",   Layer::Pure,    &["model", "plan"],          &["fixtures", "invariants"]),
+    row("block",       Layer::Pure,    &[],                         &[]),
+    row("nvme",        Layer::Pure,    &["block"],                  &[]),
+    row("pool",        Layer::Pure,    &["block", "model"],         &[]),
+    row("mirror",      Layer::Pure,    &["block", "model", "pool"], &[]),
+    row("uring",       Layer::Rim,     &["block"],                  &[]),
     row("ports",       Layer::Rim,     &["model"],                  &[]),
     row("store",       Layer::Rim,     &["model", "ports"],         &["conformance", "fixtures"]),
     row("conformance", Layer::Proof,   &["model", "ports", "store"], &["fixtures", "sim"]),
     row("fixtures",    Layer::Proof,   &["invariants", "model", "plan"], &[]),
-    row("sim",         Layer::Proof,   &["conformance", "fixtures", "invariants", "model", "plan",
-                                         "ports", "reconcile", "store"],         &[]),
+    row("sim",         Layer::Proof,   &["block", "conformance", "fixtures", "invariants", "mirror",
+                                         "model", "plan", "pool", "ports", "reconcile", "store"],
+                                                                    &[]),
     row("holdfast",    Layer::Process, &["conformance", "fixtures", "invariants", "model", "plan",
                                          "ports", "reconcile", "sim", "store"],  &[]),
     row("xtask",       Layer::Proof,   &["fixtures", "invariants", "model", "plan", "ports",
@@ -60,7 +66,7 @@ const TABLE: &[Allowed] = &[
 ];
 
 /// What a pure crate may take from outside: shapes and errors, nothing that acts.
-const PURE_MAY_USE: &[&str] = &["serde", "serde_json", "thiserror", "uuid"];
+const PURE_MAY_USE: &[&str] = &["crc32c", "serde", "serde_json", "thiserror", "uuid", "zerocopy"];
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
