@@ -21,7 +21,7 @@ pub trait Engine: Send + Sync {
     fn changes(&self, since: u64) -> impl Future<Output = Result<(), EngineError>> + Send;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum EngineError {
     #[error("a difference from another base than {at}: the whole config is needed")]
     NeedsWhole { at: Revision },

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod membership;
 mod store;
 
 pub use engine::{Engine, EngineError};
+pub use membership::{MembershipError, Memberships};
 pub use store::{
     Change, Compare, Entry, Expect, Kept, Key, LeaseId, LeaseRequest, Page, Revision, Store,
     StoreError, Txn, TxnOutcome, Watch, WatchEvent, Write,

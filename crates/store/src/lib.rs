@@ -9,4 +9,7 @@ mod compare;
 pub mod embedded;
 pub mod etcd;
 pub mod limits;
+mod membership;
 pub mod memory;
+
+pub use membership::Direct;

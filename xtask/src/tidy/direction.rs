@@ -54,6 +54,7 @@ const TABLE: &[Allowed] = &[
     row("uring",       Layer::Rim,     &["block"],                  &[]),
     row("ports",       Layer::Rim,     &["model"],                  &[]),
     row("store",       Layer::Rim,     &["model", "ports"],         &["conformance", "fixtures"]),
+    row("rpc",         Layer::Rim,     &["model", "ports"],         &["store"]),
     row("conformance", Layer::Proof,   &["model", "ports", "store"], &["fixtures", "sim"]),
     row("fixtures",    Layer::Proof,   &["invariants", "model", "plan"], &[]),
     row("sim",         Layer::Proof,   &["block", "conformance", "fixtures", "invariants", "mirror",

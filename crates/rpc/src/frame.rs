@@ -1,0 +1,103 @@
+//! The envelope: JSON, cut into frames of a length and a flag.
+//!
+//! ```text
+//! +-------------------------------+----------------+
+//! | length, top bit: more follows | that many bytes|
+//! +-------------------------------+----------------+
+//! ```
+
+use std::marker::PhantomData;
+
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+};
+
+use crate::limits::{FRAME_MAX, MESSAGE_MAX};
+
+const MORE: u32 = 1 << 31;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("the connection failed")]
+    Io(#[from] std::io::Error),
+    #[error("a {what} of {size} bytes, more than the limit of {limit}")]
+    TooLarge { what: &'static str, size: usize, limit: usize },
+    #[error("a message that does not decode")]
+    Garbled(#[from] serde_json::Error),
+}
+
+#[derive(Debug)]
+pub struct Receiver<T> {
+    from: BufReader<OwnedReadHalf>,
+    kind: PhantomData<fn() -> T>,
+}
+
+#[derive(Debug)]
+pub struct Sender<T> {
+    to: OwnedWriteHalf,
+    kind: PhantomData<fn(T)>,
+}
+
+/// The two directions of a connection.
+pub fn split<In, Out>(stream: TcpStream) -> std::io::Result<(Receiver<In>, Sender<Out>)> {
+    stream.set_nodelay(true)?;
+    let (from, to) = stream.into_split();
+    let receiver = Receiver { from: BufReader::new(from), kind: PhantomData };
+    Ok((receiver, Sender { to, kind: PhantomData }))
+}
+
+impl<T: DeserializeOwned> Receiver<T> {
+    /// The next message; `None` when the other side closed between two messages. To be awaited to
+    /// its end: dropping it in the middle of a message loses the place in the stream.
+    pub async fn next(&mut self) -> Result<Option<T>, FrameError> {
+        let mut message = Vec::new();
+        loop {
+            let mut head = [0; 4];
+            if let Err(error) = self.from.read_exact(&mut head).await {
+                let at_end = error.kind() == std::io::ErrorKind::UnexpectedEof;
+                return if at_end && message.is_empty() { Ok(None) } else { Err(error.into()) };
+            }
+            let head = u32::from_le_bytes(head);
+            let size = usize::try_from(head & !MORE).unwrap_or(usize::MAX);
+            bounded("frame", size, FRAME_MAX)?;
+            bounded("message", message.len() + size, MESSAGE_MAX)?;
+            let start = message.len();
+            message.resize(start + size, 0);
+            self.from.read_exact(&mut message[start..]).await?;
+            if head & MORE == 0 {
+                return Ok(Some(serde_json::from_slice(&message)?));
+            }
+        }
+    }
+}
+
+impl<T: Serialize> Sender<T> {
+    pub async fn send(&mut self, message: &T) -> Result<(), FrameError> {
+        let bytes = serde_json::to_vec(message)?;
+        bounded("message", bytes.len(), MESSAGE_MAX)?;
+        let mut rest = bytes.as_slice();
+        loop {
+            let (frame, after) = rest.split_at(rest.len().min(FRAME_MAX));
+            let size = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+            let head = if after.is_empty() { size } else { size | MORE };
+            self.to.write_all(&head.to_le_bytes()).await?;
+            self.to.write_all(frame).await?;
+            if after.is_empty() {
+                return Ok(());
+            }
+            rest = after;
+        }
+    }
+}
+
+fn bounded(what: &'static str, size: usize, limit: usize) -> Result<(), FrameError> {
+    if size > limit { Err(FrameError::TooLarge { what, size, limit }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What is said.
+
+use model::{
+    Difference, InstanceId, Inventory, Membership, NodeConfig, NodeId, Revision, VolumeId,
+};
+use ports::{EngineError, MembershipError};
+use serde::{Deserialize, Serialize};
+
+/// The first message of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    pub node: NodeId,
+    pub name: String,
+    /// Where its targets and replicas listen.
+    pub address: String,
+    pub instance: InstanceId,
+    /// The version of the program, for people.
+    pub version: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToController {
+    Hello(Hello),
+    Heartbeat,
+    Inventory(Box<Inventory>),
+    Difference(Box<Difference>),
+    /// The answer to `ToEngine::Apply`.
+    Applied(Result<Revision, EngineError>),
+    Ask {
+        call: u64,
+        ask: MembershipAsk,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToEngine {
+    Apply(Box<NodeConfig>),
+    /// Send the whole inventory.
+    Inventory,
+    Answer {
+        call: u64,
+        answer: MembershipAnswer,
+    },
+}
+
+/// About a membership record. Its revision travels beside it: it is no part of what is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MembershipAsk {
+    Read { volume: VolumeId },
+    Swap { record: Box<Membership>, read_at: Revision },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MembershipAnswer {
+    Read(Result<Option<(Box<Membership>, Revision)>, MembershipError>),
+    Swapped(Result<Revision, MembershipError>),
+}

@@ -1,0 +1,174 @@
+//! The controller's end: who is connected, what they say, and their membership questions answered.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use model::{Difference, Inventory, Revision};
+use ports::{EngineError, Memberships};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+    time::timeout,
+};
+use tracing::{debug, warn};
+
+use crate::{
+    FrameError, Hello, MembershipAnswer, MembershipAsk, Receiver, Sender, ToController, ToEngine,
+    limits, split,
+};
+
+/// One connection of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+#[derive(Debug)]
+pub struct Heard {
+    pub session: SessionId,
+    pub what: What,
+}
+
+#[derive(Debug)]
+pub enum What {
+    /// An engine said who it is; `to` reaches it until it is dropped.
+    Opened {
+        hello: Hello,
+        to: mpsc::Sender<ToEngine>,
+    },
+    Heartbeat,
+    Inventory(Box<Inventory>),
+    Difference(Box<Difference>),
+    Applied(Result<Revision, EngineError>),
+    /// The connection ended: a process that is killed is seen by this, with no timer.
+    Closed,
+}
+
+/// Serves until the receiver of `heard` is dropped. Membership questions are answered from the
+/// first moment on: they wait for no lease and no leader.
+pub async fn serve<M: Memberships + 'static>(
+    listener: TcpListener,
+    memberships: Arc<M>,
+    heard: mpsc::Sender<Heard>,
+) {
+    let places = Arc::new(Semaphore::new(limits::SESSIONS_MAX));
+    let mut sessions = JoinSet::new();
+    let mut next = 0;
+    loop {
+        let accepted = tokio::select! {
+            () = heard.closed() => break,
+            Some(_) = sessions.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match (accepted, Arc::clone(&places).try_acquire_owned()) {
+            (Ok((stream, from)), Ok(place)) => {
+                next += 1;
+                let session = Session { id: SessionId(next), heard: heard.clone() };
+                let memberships = Arc::clone(&memberships);
+                sessions.spawn(async move {
+                    session.run(stream, from, memberships).await;
+                    drop(place);
+                });
+            }
+            (Ok((_, from)), Err(_)) => warn!(%from, "too many connections, one refused"),
+            (Err(error), _) => {
+                // Out of descriptors, most likely: accepting again at once would only burn CPU.
+                warn!(%error, "accepting a connection failed");
+                tokio::time::sleep(limits::HEARTBEAT_PERIOD).await;
+            }
+        }
+    }
+}
+
+struct Session {
+    id: SessionId,
+    heard: mpsc::Sender<Heard>,
+}
+
+impl Session {
+    async fn run<M: Memberships + 'static>(self, stream: TcpStream, from: SocketAddr, m: Arc<M>) {
+        let Ok((mut incoming, outgoing)) = split(stream) else { return };
+        let hello = match timeout(limits::HELLO_TIMEOUT, incoming.next()).await {
+            Ok(Ok(Some(ToController::Hello(hello)))) => hello,
+            other => return debug!(%from, ?other, "a connection did not say who it is"),
+        };
+        let (to, queued) = mpsc::channel(limits::BACKLOG);
+        let opened = What::Opened { hello, to: to.clone() };
+        if self.tell(opened).await {
+            // Whichever ends first ends both: a connection that only listens is of no use.
+            let end = tokio::select! {
+                end = self.listen(&mut incoming, &to, m) => end,
+                end = talk(outgoing, queued) => end,
+            };
+            if let Err(error) = end {
+                debug!(%from, %error, "a connection failed");
+            }
+        }
+        self.tell(What::Closed).await;
+    }
+
+    async fn listen<M: Memberships + 'static>(
+        &self,
+        incoming: &mut Receiver<ToController>,
+        to: &mpsc::Sender<ToEngine>,
+        memberships: Arc<M>,
+    ) -> Result<(), FrameError> {
+        let mut asks = JoinSet::new();
+        while let Some(message) = incoming.next().await? {
+            while asks.try_join_next().is_some() {}
+            let what = match message {
+                ToController::Heartbeat => What::Heartbeat,
+                ToController::Inventory(inventory) => What::Inventory(inventory),
+                ToController::Difference(difference) => What::Difference(difference),
+                ToController::Applied(answer) => What::Applied(answer),
+                ToController::Ask { call, ask } => {
+                    let (memberships, to) = (Arc::clone(&memberships), to.clone());
+                    asks.spawn(async move {
+                        let answer = answer(&*memberships, ask).await;
+                        // A connection that is gone needs no answer.
+                        let _ = to.send(ToEngine::Answer { call, answer }).await;
+                    });
+                    continue;
+                }
+                ToController::Hello(_) => return Ok(()),
+            };
+            if !self.tell(what).await {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, what: What) -> bool {
+        self.heard.send(Heard { session: self.id, what }).await.is_ok()
+    }
+}
+
+async fn talk(
+    mut outgoing: Sender<ToEngine>,
+    mut queued: mpsc::Receiver<ToEngine>,
+) -> Result<(), FrameError> {
+    while let Some(message) = queued.recv().await {
+        outgoing.send(&message).await?;
+    }
+    Ok(())
+}
+
+async fn answer<M: Memberships>(memberships: &M, ask: MembershipAsk) -> MembershipAnswer {
+    match ask {
+        MembershipAsk::Read { volume } => {
+            let found = memberships.read(volume).await;
+            MembershipAnswer::Read(found.map(|record| {
+                record.map(|record| {
+                    let revision = record.revision;
+                    (Box::new(record), revision)
+                })
+            }))
+        }
+        MembershipAsk::Swap { mut record, read_at } => {
+            record.revision = read_at;
+            MembershipAnswer::Swapped(memberships.swap(&record).await)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
