@@ -89,7 +89,7 @@ pub struct Admission {
     pub node: Option<NodeId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TargetItem {
     pub epoch: Epoch,
     pub instance: InstanceId,
@@ -102,7 +102,7 @@ pub struct TargetItem {
     pub snapshots: Vec<SnapshotItem>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ChildItem {
     pub replica: ReplicaId,
     pub node: NodeId,
@@ -112,7 +112,7 @@ pub struct ChildItem {
     pub retire: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SnapshotItem {
     pub snapshot: SnapshotId,
     pub name: String,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, Extra, InstanceId, ReplicaId, Revision, Roster, VolumeId};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Membership {
     pub volume: VolumeId,
     /// The only epoch whose target may write this record. A target that reads a higher one than its

@@ -15,11 +15,19 @@ pub struct Header {
     pub members: BTreeMap<ReplicaId, bool>,
     /// No target has written since the last one stopped cleanly.
     pub clean: bool,
+    /// In this boot every acknowledged write that it took is still here. Another boot may have
+    /// lost what was not flushed: see [`Header::is_intact`].
+    pub intact: Option<Boot>,
     /// Regions that may differ from other replicas' after a crash.
     pub dirty: Bitmap,
     /// Peers that are not healthy, and what they lack.
     pub absent: BTreeMap<ReplicaId, Absent>,
 }
+
+/// A stretch of time in which the device lost no power: the machine's boot, and the device was not
+/// taken away and brought back. The death of a process alone does not end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Boot(pub u128);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Absent {
@@ -35,11 +43,13 @@ pub struct Absent {
 pub enum Note {
     /// A target of this epoch took it; older ones are out.
     Fence { epoch: Epoch },
-    /// The membership changed. `absent` is whole: a peer not in it is no longer absent.
+    /// The membership changed, and a target may write from now on. `absent` is whole: a peer not in
+    /// it is no longer absent. With `intact` it holds every acknowledged write from here on.
     Roster {
         roster: Roster,
         members: BTreeMap<ReplicaId, bool>,
         absent: BTreeMap<ReplicaId, Absent>,
+        intact: Option<Boot>,
     },
     /// Peers that are absent, told to a replica that is itself being copied to: its roster stays.
     Absent { absent: BTreeMap<ReplicaId, Absent> },
@@ -49,17 +59,24 @@ pub enum Note {
     Clean { regions: Vec<u64> },
     /// Copied to this peer and flushed there.
     Copied { peer: ReplicaId, regions: Vec<u64> },
-    /// A target writes from now on, or has stopped cleanly.
-    Stopped { clean: bool },
+    /// The target stopped cleanly: everything is flushed, and equal on all healthy replicas.
+    Stopped,
 }
 
 impl Header {
+    /// Whether every acknowledged write that it took is still here, in this boot.
+    pub fn is_intact(&self, boot: Boot) -> bool {
+        self.clean || self.intact == Some(boot)
+    }
+
     /// Taking the same note twice changes nothing more: replay may repeat it.
     pub fn take(&mut self, note: &Note) {
         match note {
             Note::Fence { epoch } => self.epoch = self.epoch.max(*epoch),
-            Note::Roster { roster, members, absent } => {
+            Note::Roster { roster, members, absent, intact } => {
                 self.roster = *roster;
+                self.clean = false;
+                self.intact = intact.or(self.intact);
                 self.members.clone_from(members);
                 self.absent.clone_from(absent);
             }
@@ -84,7 +101,10 @@ impl Header {
                     }
                 }
             }
-            Note::Stopped { clean } => self.clean = *clean,
+            Note::Stopped => {
+                self.clean = true;
+                self.dirty = Bitmap::new();
+            }
         }
     }
 }

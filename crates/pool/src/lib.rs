@@ -10,4 +10,4 @@ extern crate alloc;
 
 mod header;
 
-pub use header::{Absent, Header, Note};
+pub use header::{Absent, Boot, Header, Note};
