@@ -46,6 +46,14 @@ pub struct NodeConfig {
 pub enum NodePart {
     Pool(PoolItem),
     Volume(VolumePart),
+    /// Where another engine listens, for the replicas that it holds.
+    Peer {
+        address: String,
+    },
+    /// The name that a host connects with.
+    Host {
+        nqn: String,
+    },
     /// Named by its key: remove it.
     Tombstone,
 }
@@ -135,9 +143,11 @@ pub struct HostPart {
     pub share: Option<ShareItem>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathItem {
     pub node: NodeId,
+    /// Where its engine listens.
+    pub address: String,
     pub epoch: Epoch,
 }
 

@@ -18,7 +18,10 @@ pub fn node_config(world: &World, id: NodeId, term: InstanceId) -> Option<NodeCo
     let pools = world.index.pools_of.get(&id).into_iter().flatten().map(|pool| Key::Pool(*pool));
     let volumes = world.index.volume_ids_on(id).map(Key::Volume);
     let tombstones = view.tombstones.keys().map(|buried| Key::Tombstone(id, *buried));
-    let keys = pools.chain(volumes).chain(tombstones);
+    // Small, and hardly ever changed: cheaper for all than to work out who needs whom.
+    let peers = world.nodes.keys().copied().filter(|peer| *peer != id).map(Key::Node);
+    let hosts = world.hosts.keys().copied().map(Key::Host);
+    let keys = pools.chain(volumes).chain(tombstones).chain(peers).chain(hosts);
     let parts = keys.filter_map(|key| Some((key.clone(), Some(node_part(world, id, &key)?))));
     Some(NodeConfig { head, parts: parts.collect() })
 }
@@ -69,6 +72,14 @@ fn node_part(world: &World, node: NodeId, key: &Key) -> Option<NodePart> {
         }
         Key::Volume(id) => {
             volume_part(world, node, &world.volume(*id)?.record).map(NodePart::Volume)
+        }
+        Key::Node(peer) => {
+            let address = world.node(*peer)?.record.spec.address.clone();
+            (*peer != node).then_some(NodePart::Peer { address })
+        }
+        Key::Host(host) => {
+            let nqn = world.hosts.get(host)?.record.spec.nqn.clone();
+            Some(NodePart::Host { nqn })
         }
         Key::Tombstone(own, buried) => {
             let known = world.node(node)?.tombstones.contains_key(buried);
@@ -155,7 +166,10 @@ pub fn host_part(world: &World, host: HostId, key: &Key) -> Option<HostPart> {
         return None;
     }
     let serving = layout.target.as_ref().filter(|target| target.stage == TargetStage::Serving);
-    let path = serving.map(|target| PathItem { node: target.node, epoch: target.epoch });
+    let path = serving.and_then(|target| {
+        let address = world.node(target.node)?.record.spec.address.clone();
+        Some(PathItem { node: target.node, address, epoch: target.epoch })
+    });
     let share = layout.share.as_ref().filter(|share| share.server == host);
     let share = share.and_then(|share| match share.stage {
         ShareStage::Fencing | ShareStage::Attaching => None,

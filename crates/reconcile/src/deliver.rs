@@ -89,6 +89,12 @@ impl Delivery {
         self.nodes.entry(node).or_default().changed.insert(key);
     }
 
+    pub(crate) fn mark_every_node(&mut self, key: &Key) {
+        for parcel in self.nodes.values_mut() {
+            parcel.changed.insert(key.clone());
+        }
+    }
+
     pub(crate) fn mark_host(&mut self, host: HostId, key: Key) {
         self.hosts.entry(host).or_default().changed.insert(key);
     }

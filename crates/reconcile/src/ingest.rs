@@ -103,6 +103,9 @@ impl<P: Planner> Reconciler<P> {
             self.delivery.forget_node(id);
             self.registry.forget_node(id);
         }
+        if let Key::Node(_) | Key::Host(_) = key {
+            self.delivery.mark_every_node(&key);
+        }
         self.touch(touched);
     }
 
@@ -121,6 +124,10 @@ impl<P: Planner> Reconciler<P> {
                 if known.is_none() {
                     self.judge_again();
                 }
+                let address = |view: &plan::NodeView| view.record.spec.address.clone();
+                if self.world.node(*id).map(address).as_ref() != Some(&node.spec.address) {
+                    self.delivery.mark_every_node(key);
+                }
             }
             (Key::Host(id), Record::Host(host)) => {
                 let known = self.world.hosts.get(id).and_then(|v| v.record.layout.instance);
@@ -130,6 +137,10 @@ impl<P: Planner> Reconciler<P> {
                 }
                 if known.is_none() {
                     self.judge_again();
+                }
+                let nqn = self.world.hosts.get(id).map(|view| &view.record.spec.nqn);
+                if nqn != Some(&host.spec.nqn) {
+                    self.delivery.mark_every_node(key);
                 }
             }
             (Key::Cluster, _) => self.delivery.all_whole(),

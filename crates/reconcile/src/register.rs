@@ -213,6 +213,8 @@ impl<P: Planner> Reconciler<P> {
         }
         let mut new = old.clone();
         new.layout.instance = Some(registered.instance);
+        // Where an engine listens is the engine's own to say.
+        new.spec.address.clone_from(&registered.contact);
         Some(Txn::default().put(Key::Node(id), Record::Node(new.into()), old.meta.revision))
     }
 

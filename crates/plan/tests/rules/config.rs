@@ -1,7 +1,7 @@
 //! What engines and hosts are told: a pure function of the records.
 
 use fixtures::Scene;
-use model::{InstanceId, NodePart, Revision};
+use model::{InstanceId, Key, NodePart, Revision};
 use plan::{host_config, node_config, node_difference};
 
 use crate::check_lines;
@@ -18,6 +18,8 @@ fn check(text: &str, node: &str, expect: &[&str]) {
         match part.as_ref().unwrap() {
             NodePart::Pool(item) => lines.push(format!("{key} must_exist={}", item.must_exist)),
             NodePart::Tombstone => lines.push(key.to_string()),
+            // Every engine hears of every other and of every host: the test below.
+            NodePart::Peer { .. } | NodePart::Host { .. } => {}
             NodePart::Volume(part) => {
                 for item in &part.replicas {
                     let admission = item.admission.map(|admission| admission.epoch.0);
@@ -163,4 +165,18 @@ fn a_host_is_sent_to_a_target_that_serves() {
     assert_eq!(path("on=a epoch=2"), Some(Some(2)));
     assert_eq!(path("on=a starting"), Some(None));
     assert_eq!(path("on=a leaving=h"), None);
+}
+
+/// HA-3: whoever serves can reach the copies, and knows the hosts by the name they connect with.
+#[test]
+fn an_engine_knows_where_the_others_listen_and_the_names_of_hosts() {
+    let scene = Scene::new("node a b; host h");
+    let config = node_config(&scene.world, scene.names.node("a"), TERM).unwrap();
+    let peer = &scene.world.node(scene.names.node("b")).unwrap().record.spec.address;
+    let part = config.parts.get(&Key::Node(scene.names.node("b")));
+    assert_eq!(part, Some(&Some(NodePart::Peer { address: peer.clone() })));
+    let nqn = &scene.world.hosts.values().next().unwrap().record.spec.nqn;
+    let part = config.parts.get(&Key::Host(scene.names.host("h")));
+    assert_eq!(part, Some(&Some(NodePart::Host { nqn: nqn.clone() })));
+    assert!(!config.parts.contains_key(&Key::Node(scene.names.node("a"))), "not itself");
 }

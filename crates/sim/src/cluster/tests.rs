@@ -139,7 +139,11 @@ impl Bench {
             self.configure_node(node);
         }
         let host = names::host("h1");
-        let path = Some(PathItem { node: names::node(self.serving), epoch: self.epoch });
+        let path = Some(PathItem {
+            node: names::node(self.serving),
+            address: String::new(),
+            epoch: self.epoch,
+        });
         let part = HostPart { volume: names::volume("v"), path, share: None };
         let parts = BTreeMap::from([(Key::Volume(part.volume), Some(part))]);
         let config = HostConfig { head: self.head(Party::Host(host)), parts };

@@ -72,7 +72,10 @@ impl Engine {
                         }
                     }
                 }
-                NodePart::Pool(_) | NodePart::Tombstone => {}
+                NodePart::Pool(_)
+                | NodePart::Tombstone
+                | NodePart::Peer { .. }
+                | NodePart::Host { .. } => {}
             }
         }
     }

@@ -31,7 +31,7 @@ impl Path {
         PathSeen { node: self.node, epoch: self.epoch, health: self.health }
     }
 
-    fn is(&self, item: PathItem) -> bool {
+    fn is(&self, item: &PathItem) -> bool {
         (self.node, self.epoch) == (item.node, item.epoch)
     }
 
@@ -50,7 +50,7 @@ impl Host {
     /// Connects what the config names, and drops the others once that is live.
     pub(super) fn follow_paths(&mut self, ctx: &mut Ctx<'_>, volume: VolumeId) {
         let Some(attachment) = self.attached.get_mut(&volume) else { return };
-        let Some(item) = attachment.part.path else { return };
+        let Some(item) = &attachment.part.path else { return };
         let Some(wanted) = attachment.paths.iter().find(|path| path.is(item)) else {
             self.numbers += 1;
             let path = Path {
