@@ -1,0 +1,384 @@
+//! One copy of a volume, in one pool: what it lets in, and what must be durable before what.
+//!
+//! ```text
+//!            Fence of a new session, or an epoch admitted by the config
+//! nobody ──────────────▶ fencing ──────────────▶ one session
+//!   ▲  ▲                   │  the epoch is durable,    │
+//!   │  └───────────────────┘  older commands drained   │
+//!   └───────────────────────── closed, or fenced ◀─────┘
+//! ```
+//! It owns no disk: operations come out with a number, and their results come in. The disk makes
+//! notes durable in the order in which they were asked for.
+
+mod fence;
+mod flush;
+mod io;
+
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    string::String,
+    vec::Vec,
+};
+
+use block::{Bitmap, Extent};
+use model::{AttemptId, Epoch, InstanceId, SnapshotId};
+use pool::{Boot, Header, Note};
+
+use self::{fence::Fencing, flush::Flushes, io::Held};
+use crate::{Answer, Class, Fault, Geometry, Piece, Request, State, flaw::Flawed};
+
+/// What the disk is to do. Results come back in any order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DiskOp<D> {
+    Read {
+        extent: Extent,
+    },
+    Fetch {
+        extent: Extent,
+    },
+    Write {
+        extent: Extent,
+        data: D,
+        class: Class,
+    },
+    Zero {
+        extent: Extent,
+        class: Class,
+    },
+    /// Everything that was done before it was asked for becomes durable.
+    Flush,
+    /// Durable before it is done, and after every note that was asked for before.
+    Note(Note),
+    Snapshot {
+        snapshot: SnapshotId,
+        name: String,
+        attempt: AttemptId,
+    },
+    SnapAbort {
+        snapshot: SnapshotId,
+        attempt: AttemptId,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DiskResult<D> {
+    Done,
+    Data(D),
+    Pieces(Vec<Piece<D>>),
+    Failed(DiskFault),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DiskFault {
+    NoSpace,
+    Media,
+    /// Nothing can be promised any more: a sync failed, or the device is gone.
+    Faulted,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ReplicaOutput<D> {
+    /// `session` asked for it; nobody, if the config did.
+    Disk {
+        id: u64,
+        session: Option<u64>,
+        op: DiskOp<D>,
+    },
+    Reply {
+        session: u64,
+        tag: u64,
+        answer: Answer<D>,
+    },
+    /// This connection is over: whatever still comes from it is refused.
+    Close {
+        session: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Replica<D> {
+    instance: InstanceId,
+    boot: Boot,
+    geometry: Geometry,
+    /// With every note that was asked for, durable or not.
+    header: Header,
+    snapshots: BTreeMap<SnapshotId, AttemptId>,
+    /// The only session whose commands are taken.
+    current: Option<u64>,
+    fencing: Option<Fencing>,
+    /// What the disk is doing.
+    doing: BTreeMap<u64, Doing>,
+    next: u64,
+    /// Regions whose dirty note is under way, and its number.
+    marking: BTreeMap<u64, u64>,
+    /// Writes that wait for such notes.
+    held: VecDeque<Held<D>>,
+    flushes: Flushes,
+    is_faulted: bool,
+    flawed: Flawed,
+}
+
+/// For whom the disk does something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Doing {
+    session: Option<u64>,
+    tag: u64,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum What {
+    Read,
+    Write {
+        extent: Extent,
+    },
+    Flush,
+    /// Regions are being marked for writes that wait.
+    Mark,
+    /// The epoch is being noted.
+    Fence,
+    /// The answer is all that waits for it.
+    Note,
+    Snapshot {
+        snapshot: SnapshotId,
+        attempt: AttemptId,
+    },
+    SnapAbort {
+        snapshot: SnapshotId,
+    },
+}
+
+type Out<D> = Vec<ReplicaOutput<D>>;
+
+impl<D: Clone> Replica<D> {
+    /// As the import of its pool found it. `instance` is new with every import.
+    pub fn import(
+        instance: InstanceId,
+        boot: Boot,
+        geometry: Geometry,
+        header: Header,
+        snapshots: BTreeMap<SnapshotId, AttemptId>,
+    ) -> Self {
+        Self {
+            instance,
+            boot,
+            geometry,
+            header,
+            snapshots,
+            current: None,
+            fencing: None,
+            doing: BTreeMap::new(),
+            next: 0,
+            marking: BTreeMap::new(),
+            held: VecDeque::new(),
+            flushes: Flushes::default(),
+            is_faulted: false,
+            flawed: Flawed::default(),
+        }
+    }
+
+    /// With one rule left out.
+    #[cfg(feature = "flaws")]
+    #[must_use]
+    pub fn flawed(mut self, flaw: crate::Flaw) -> Self {
+        self.flawed = Flawed::by(flaw);
+        self
+    }
+
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub const fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    pub const fn snapshots(&self) -> &BTreeMap<SnapshotId, AttemptId> {
+        &self.snapshots
+    }
+
+    pub const fn is_faulted(&self) -> bool {
+        self.is_faulted
+    }
+
+    /// Whether every acknowledged write that it took is still here.
+    pub fn is_intact(&self) -> bool {
+        self.header.is_intact(self.boot)
+    }
+
+    pub fn request(&mut self, session: u64, tag: u64, request: Request<D>, out: &mut Out<D>) {
+        if let Request::Fence { epoch } = request {
+            self.fence(session, tag, epoch, out);
+            return;
+        }
+        let is_let_in = self.current == Some(session)
+            || self.flawed.leaves_out(crate::Flaw::EpochUnchecked)
+            || self.flawed.leaves_out(crate::Flaw::SameEpochUndrained);
+        if !is_let_in {
+            let fault = Fault::Stale { epoch: self.header.epoch };
+            out.push(failed(session, tag, fault));
+            return;
+        }
+        if self.is_faulted {
+            out.push(failed(session, tag, Fault::Faulted));
+            return;
+        }
+        self.take(session, tag, request, out);
+    }
+
+    fn take(&mut self, session: u64, tag: u64, request: Request<D>, out: &mut Out<D>) {
+        let by = Some((session, tag));
+        match request {
+            Request::Fence { .. } | Request::Ping => out.push(done(session, tag)),
+            Request::Read { extent } => self.run(by, What::Read, DiskOp::Read { extent }, out),
+            Request::Fetch { extent } => self.run(by, What::Read, DiskOp::Fetch { extent }, out),
+            Request::Write { extent, data, class } => {
+                let op = DiskOp::Write { extent, data, class };
+                self.write((session, tag), extent, class, op, out);
+            }
+            Request::Zero { extent, class } => {
+                let op = DiskOp::Zero { extent, class };
+                self.write((session, tag), extent, class, op, out);
+            }
+            Request::Flush => self.flush(session, tag, out),
+            Request::Roster { roster, members, absent, intact } => {
+                let intact = (intact || self.is_intact()).then_some(self.boot);
+                self.note(by, Note::Roster { roster, members, absent, intact }, out);
+            }
+            Request::Absent { absent } => self.note(by, Note::Absent { absent }, out),
+            Request::Clean { regions } => self.clean(session, tag, regions, out),
+            Request::Copied { peer, regions } => {
+                self.note(by, Note::Copied { peer, regions }, out);
+            }
+            Request::Snapshot { snapshot, name, attempt } => {
+                if self.snapshots.get(&snapshot) == Some(&attempt) {
+                    out.push(done(session, tag));
+                    return;
+                }
+                let what = What::Snapshot { snapshot, attempt };
+                self.run(by, what, DiskOp::Snapshot { snapshot, name, attempt }, out);
+            }
+            Request::SnapAbort { snapshot, attempt } => {
+                if self.snapshots.get(&snapshot) != Some(&attempt) {
+                    out.push(done(session, tag));
+                    return;
+                }
+                let what = What::SnapAbort { snapshot };
+                self.run(by, what, DiskOp::SnapAbort { snapshot, attempt }, out);
+            }
+            Request::Stop => self.note(by, Note::Stopped, out),
+        }
+    }
+
+    /// A result of the disk. An unknown number is an answer that came twice: nothing waits for it.
+    pub fn done(&mut self, id: u64, result: DiskResult<D>, out: &mut Out<D>) {
+        let Some(doing) = self.doing.remove(&id) else { return };
+        let fault = match &result {
+            DiskResult::Failed(DiskFault::NoSpace) => Some(Fault::NoSpace),
+            DiskResult::Failed(DiskFault::Media) => Some(Fault::Media),
+            DiskResult::Failed(DiskFault::Faulted) => Some(Fault::Faulted),
+            _ => None,
+        };
+        self.is_faulted |= fault == Some(Fault::Faulted);
+        match doing.what {
+            What::Flush => self.flushed(fault, out),
+            What::Mark => self.marked(id, fault, out),
+            What::Fence => self.epoch_noted(fault, out),
+            What::Snapshot { snapshot, attempt } if fault.is_none() => {
+                self.snapshots.insert(snapshot, attempt);
+            }
+            What::SnapAbort { snapshot } if fault.is_none() => {
+                self.snapshots.remove(&snapshot);
+            }
+            // A note that was not taken is in memory and not on the disk.
+            What::Note if fault.is_some() => self.is_faulted = true,
+            _ => {}
+        }
+        if let Some(session) = doing.session
+            && !matches!(doing.what, What::Flush | What::Mark | What::Fence)
+        {
+            let answer = match (fault, result) {
+                (Some(fault), _) => Answer::Failed(fault),
+                (None, DiskResult::Data(data)) => Answer::Data(data),
+                (None, DiskResult::Pieces(pieces)) => Answer::Pieces(pieces),
+                (None, _) => Answer::Done,
+            };
+            out.push(ReplicaOutput::Reply { session, tag: doing.tag, answer });
+        }
+        self.finish_fence(out);
+    }
+
+    /// The config no longer wants a snapshot, or a tombstone named it.
+    pub fn forget_snapshot(&mut self, snapshot: SnapshotId) {
+        self.snapshots.remove(&snapshot);
+    }
+
+    /// Takes the note in memory and asks the disk for it.
+    fn note(&mut self, by: Option<(u64, u64)>, note: Note, out: &mut Out<D>) {
+        self.header.take(&note);
+        self.run(by, What::Note, DiskOp::Note(note), out);
+    }
+
+    fn run(&mut self, by: Option<(u64, u64)>, what: What, op: DiskOp<D>, out: &mut Out<D>) {
+        if self.doing.is_empty() && self.held.is_empty() {
+            // Numbers need to differ only among what is under way.
+            self.next = 0;
+        }
+        let id = self.next;
+        self.next += 1;
+        let session = by.map(|(session, _)| session);
+        let tag = by.map_or(0, |(_, tag)| tag);
+        self.doing.insert(id, Doing { session, tag, what });
+        out.push(ReplicaOutput::Disk { id, session, op });
+    }
+
+    fn state(&self) -> State {
+        State {
+            instance: self.instance,
+            header: self.header.clone(),
+            intact: self.is_intact(),
+            snapshots: self.snapshots.clone(),
+        }
+    }
+
+    /// Regions with a write that the disk has not done.
+    fn in_flight(&self) -> Bitmap {
+        let doing = self.doing.values().filter_map(|doing| match doing.what {
+            What::Write { extent } => Some(extent),
+            _ => None,
+        });
+        let held = self.held.iter().map(Held::extent);
+        doing.chain(held).flat_map(|extent| self.geometry.regions(extent)).collect()
+    }
+
+    fn clean(&mut self, session: u64, tag: u64, regions: Vec<u64>, out: &mut Out<D>) {
+        let mut busy = self.in_flight();
+        busy.merge(self.flushes.unflushed());
+        let is_refused = regions.iter().any(|region| busy.contains(*region));
+        if is_refused && !self.flawed.leaves_out(crate::Flaw::CleanUnchecked) {
+            out.push(failed(session, tag, Fault::Refused));
+            return;
+        }
+        self.note(Some((session, tag)), Note::Clean { regions }, out);
+    }
+
+    /// The highest epoch that is durable and has no older command under way.
+    pub fn admitted(&self) -> Option<Epoch> {
+        let is_settled = self.fencing.as_ref().is_none_or(Fencing::is_settled);
+        is_settled.then_some(self.header.epoch)
+    }
+}
+
+fn done<D>(session: u64, tag: u64) -> ReplicaOutput<D> {
+    ReplicaOutput::Reply { session, tag, answer: Answer::Done }
+}
+
+fn failed<D>(session: u64, tag: u64, fault: Fault) -> ReplicaOutput<D> {
+    ReplicaOutput::Reply { session, tag, answer: Answer::Failed(fault) }
+}
+
+/// The note that marks regions for a write.
+fn dirty(header: &Header, regions: Vec<u64>) -> Note {
+    let lacked_by = header.absent.keys().copied().collect::<Vec<_>>();
+    Note::Dirty { regions, lacked_by }
+}

@@ -1,0 +1,411 @@
+//! A replicated target: one volume, served over its replicas.
+//!
+//! ```text
+//! Reading ─▶ Fencing ─▶ Flushing ─▶ Claiming ─▶ Settling ─▶ Serving ─▶ Stopping ─▶ Stopped
+//!    ▲          ▲           │           │
+//!    │          └───────────┘ one left  │  ┌▶ Fenced   a higher epoch was seen
+//!    └──────────────────────────────────┘  └▶ Failed   nothing more can be promised
+//!         the record moved
+//! ```
+//! Fenced and failed ones never acknowledge anything again; they wait for the control plane.
+//! One file per idea: how it starts (`claim`), its connections (`link`), what hosts ask (`command`,
+//! `write`, `read`, `flush`), who counts (`groups`, `change`, `exclude`, `join`), and what goes on
+//! behind (`copy`, `clean`, `snapshot`, `stop`).
+
+mod change;
+mod child;
+mod claim;
+mod clean;
+mod command;
+mod copy;
+mod exclude;
+mod flush;
+mod groups;
+mod hosts;
+mod join;
+mod lease;
+mod link;
+mod pace;
+mod read;
+mod restored;
+mod seen;
+mod snapshot;
+mod stop;
+mod write;
+
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
+
+use block::Bitmap;
+use model::{
+    AttemptId, Epoch, InstanceId, Membership, NodeId, ReplicaId, Revision, TargetItem, Time,
+    VolumeId,
+};
+
+use self::{
+    change::Change, child::Child, command::Op, copy::Copying, groups::Groups, hosts::Hosts,
+    pace::Pace, snapshot::Freeze,
+};
+pub use self::{
+    command::{Command, HostFault, HostReply, HostResult},
+    seen::{Notice, Why},
+};
+use crate::{
+    Answer, Geometry, Request, Throttle, Times,
+    flaw::Flawed,
+    lock::Lock,
+    slots::{Slot, Slots},
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input<D> {
+    /// The config says something new about it.
+    Config(TargetItem),
+    HostOpened {
+        session: u64,
+        host: model::HostId,
+    },
+    HostClosed {
+        session: u64,
+    },
+    Command {
+        session: u64,
+        tag: u64,
+        command: Command<D>,
+    },
+    Answer {
+        child: ReplicaId,
+        session: u64,
+        tag: u64,
+        answer: Answer<D>,
+    },
+    ChildClosed {
+        child: ReplicaId,
+        session: u64,
+    },
+    /// To the one question that the store was asked.
+    Store(StoreAnswer),
+    /// Time has passed.
+    Tick,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StoreAnswer {
+    Record(Membership),
+    /// It was committed at this revision.
+    Committed(Revision),
+    /// It was not: the record is another one.
+    Conflict,
+    /// Nobody knows, or nobody answered.
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output<D> {
+    /// Connect to the replica; what is sent meanwhile waits for the connection.
+    Open {
+        child: ReplicaId,
+        node: NodeId,
+        session: u64,
+    },
+    Close {
+        child: ReplicaId,
+        session: u64,
+    },
+    Send {
+        child: ReplicaId,
+        session: u64,
+        tag: u64,
+        request: Request<D>,
+    },
+    Reply(HostReply<D>),
+    /// The host's connection is over: it may try another path.
+    CloseHost {
+        session: u64,
+    },
+    ReadRecord,
+    /// Only if the record is still that of `expected`.
+    Commit {
+        record: Membership,
+        expected: Revision,
+    },
+    /// What [`Target::seen`] says changed.
+    Seen,
+    Notice(Notice),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    Reading,
+    /// Waits for the replicas recorded healthy; after `until` for any of them.
+    Fencing {
+        until: Time,
+    },
+    /// What predecessors wrote to the fenced ones becomes durable.
+    Flushing,
+    Claiming,
+    /// The roster goes to the replicas, and the lease of a predecessor runs out.
+    Settling {
+        until: Time,
+    },
+    Serving,
+    Stopping,
+    Stopped,
+    Fenced,
+    Failed(&'static str),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target<D> {
+    volume: VolumeId,
+    epoch: Epoch,
+    instance: InstanceId,
+    node: NodeId,
+    times: Times,
+    geometry: Geometry,
+    pace: Pace,
+    item: TargetItem,
+    phase: Phase,
+    /// As last read or written.
+    record: Membership,
+    children: BTreeMap<Slot, Child<D>>,
+    groups: Groups,
+    /// Recorded healthy and to be excluded.
+    lost: Slots,
+    /// Excluded in the store; the survivors do not all know yet.
+    leaving: Slots,
+    /// Fenced and flushed by the claim that is under way.
+    claimed: Slots,
+    /// Have noted that the target stops; nothing, while it does not or writes are under way.
+    noted: Option<Slots>,
+    change: Option<Change>,
+    /// When the store is to be asked again.
+    ask_again: Option<Time>,
+    ops: BTreeMap<u64, Op<D>>,
+    next_op: u64,
+    /// Operations that wait for the lock or the gate, in order.
+    queue: VecDeque<u64>,
+    lock: Lock,
+    /// Regions that replicas have marked, and those touched since the last look at idle ones.
+    dirty: Bitmap,
+    touched: Bitmap,
+    look_at: Time,
+    copying: Option<Copying>,
+    hosts: Hosts,
+    freeze: Option<Freeze>,
+    failed_snapshots: Vec<AttemptId>,
+    flawed: Flawed,
+}
+
+/// One turn: the time, and what comes out.
+#[derive(Debug)]
+struct Turn<'a, D> {
+    now: Time,
+    out: &'a mut Vec<Output<D>>,
+}
+
+impl<D> Turn<'_, D> {
+    fn put(&mut self, output: Output<D>) {
+        self.out.push(output);
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.out.push(Output::Notice(notice));
+    }
+}
+
+/// Who runs it, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seat {
+    pub volume: VolumeId,
+    pub instance: InstanceId,
+    pub node: NodeId,
+    pub times: Times,
+    pub geometry: Geometry,
+    pub throttle: Throttle,
+}
+
+impl<D: Clone> Target<D> {
+    /// Begins to claim the volume at once.
+    pub fn start(seat: Seat, item: TargetItem, now: Time, out: &mut Vec<Output<D>>) -> Self {
+        let mut target = Self {
+            volume: seat.volume,
+            epoch: item.epoch,
+            instance: seat.instance,
+            node: seat.node,
+            times: seat.times,
+            geometry: seat.geometry,
+            pace: Pace::new(seat.throttle, now),
+            phase: Phase::Reading,
+            record: Membership::founded(seat.volume, []),
+            children: BTreeMap::new(),
+            groups: Groups::default(),
+            lost: Slots::NONE,
+            leaving: Slots::NONE,
+            claimed: Slots::NONE,
+            noted: None,
+            change: None,
+            ask_again: None,
+            ops: BTreeMap::new(),
+            next_op: 0,
+            queue: VecDeque::new(),
+            lock: Lock::default(),
+            dirty: Bitmap::new(),
+            touched: Bitmap::new(),
+            look_at: now + seat.times.idle,
+            copying: None,
+            hosts: Hosts::default(),
+            freeze: None,
+            failed_snapshots: Vec::new(),
+            flawed: Flawed::default(),
+            item,
+        };
+        let turn = &mut Turn { now, out };
+        target.name_children(turn);
+        target.open_children(turn);
+        turn.put(Output::ReadRecord);
+        target
+    }
+
+    /// With one rule left out.
+    #[cfg(feature = "flaws")]
+    #[must_use]
+    pub fn flawed(mut self, flaw: crate::Flaw) -> Self {
+        self.flawed = Flawed::by(flaw);
+        self
+    }
+
+    pub fn handle(&mut self, now: Time, input: Input<D>, out: &mut Vec<Output<D>>) {
+        if self.is_over() {
+            return self.refuse(input, out);
+        }
+        let turn = &mut Turn { now, out };
+        match input {
+            Input::Config(item) => self.configure(turn, item),
+            Input::HostOpened { session, host } => self.host_opened(turn, session, host),
+            Input::HostClosed { session } => self.host_closed(turn, session),
+            Input::Command { session, tag, command } => {
+                self.command(turn, session, tag, command);
+            }
+            Input::Answer { child, session, tag, answer } => {
+                self.answered(turn, child, session, tag, answer);
+            }
+            Input::ChildClosed { child, session } => self.child_closed(turn, child, session),
+            Input::Store(answer) => self.store_answered(turn, answer),
+            Input::Tick => self.tick(turn),
+        }
+        self.advance(turn);
+    }
+
+    /// Nothing is served any more: hosts are sent away, all else is late.
+    fn refuse(&mut self, input: Input<D>, out: &mut Vec<Output<D>>) {
+        match input {
+            Input::HostOpened { session, .. } | Input::Command { session, .. } => {
+                out.push(Output::CloseHost { session });
+            }
+            Input::Config(item) if !item.serve && self.phase != Phase::Stopped => {
+                self.phase = Phase::Stopped;
+                out.push(Output::Seen);
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything that may go on now does.
+    fn advance(&mut self, turn: &mut Turn<'_, D>) {
+        if self.is_over() {
+            return;
+        }
+        if !matches!(self.phase, Phase::Serving) {
+            self.advance_claim(turn);
+        }
+        self.advance_change(turn);
+        self.advance_freeze(turn);
+        self.advance_stop(turn);
+        self.start_copies(turn);
+        self.start_queued(turn);
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_, D>) {
+        self.tick_links(turn);
+        if self.ask_again.is_some_and(|at| at <= turn.now) {
+            self.ask_again = None;
+            turn.put(Output::ReadRecord);
+        }
+        self.tick_reads(turn);
+        self.tick_clean(turn);
+        let oldest = self.oldest_command();
+        if oldest.is_some_and(|at| turn.now.since(at) >= self.times.hold) {
+            self.fail(turn, "a host's command could not be answered in time");
+        }
+    }
+
+    /// When [`Input::Tick`] is due next, if nothing comes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        if self.is_over() {
+            return None;
+        }
+        let phase = match self.phase {
+            Phase::Fencing { until } | Phase::Settling { until } => Some(until),
+            _ => None,
+        };
+        let hold = self.oldest_command().map(|at| at + self.times.hold);
+        let look = (!self.dirty.is_empty()).then_some(self.look_at);
+        let links = self.children.values().filter_map(|child| child.deadline(&self.times)).min();
+        [phase, hold, look, links, self.ask_again, self.pace.deadline(self.copying.is_some())]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub const fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    pub const fn record(&self) -> &Membership {
+        &self.record
+    }
+
+    /// Answers hosts.
+    pub const fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Serving | Phase::Stopping)
+    }
+
+    const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Stopped | Phase::Fenced | Phase::Failed(_))
+    }
+
+    fn self_fence(&mut self, turn: &mut Turn<'_, D>) {
+        turn.tell(Notice::SelfFenced);
+        self.end(turn, Phase::Fenced);
+    }
+
+    fn fail(&mut self, turn: &mut Turn<'_, D>, reason: &'static str) {
+        self.end(turn, Phase::Failed(reason));
+    }
+
+    /// Connections close; nothing is acknowledged from here on.
+    fn end(&mut self, turn: &mut Turn<'_, D>, phase: Phase) {
+        for session in self.hosts.take_sessions() {
+            turn.put(Output::CloseHost { session });
+        }
+        for child in self.children.values_mut() {
+            child.close(turn);
+            child.forget_all();
+        }
+        self.phase = phase;
+        self.change = None;
+        self.freeze = None;
+        self.copying = None;
+        self.ops.clear();
+        self.queue.clear();
+        self.lock = Lock::default();
+        turn.put(Output::Seen);
+    }
+}

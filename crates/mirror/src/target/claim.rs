@@ -1,0 +1,249 @@
+//! How a target starts: it fences, flushes, claims the record, tells the survivors, and waits.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use block::Bitmap;
+use model::{Membership, ReplicaId, Roster};
+
+use super::{
+    Output, Phase, Target, Turn,
+    change::{Asked, Cause},
+    child::{Child, Stand},
+    flush::Waiter,
+    seen::Notice,
+};
+use crate::{
+    Flaw,
+    slots::{Slot, Slots},
+};
+
+impl<D: Clone> Target<D> {
+    pub(super) fn record_read(&mut self, turn: &mut Turn<'_, D>, found: Membership) {
+        let is_anothers = found.owner.is_some_and(|owner| owner != self.instance);
+        if found.epoch > self.epoch || (found.epoch == self.epoch && is_anothers) {
+            self.self_fence(turn);
+            return;
+        }
+        if found.epoch < self.epoch {
+            // The control plane raises it when it decides; an older one was read too early.
+            self.ask_again = Some(turn.now + self.times.retry);
+            return;
+        }
+        self.record = found;
+        self.phase = Phase::Fencing { until: turn.now + self.times.fence };
+    }
+
+    pub(super) fn advance_claim(&mut self, turn: &mut Turn<'_, D>) {
+        match self.phase {
+            Phase::Fencing { until } => self.try_claim(turn, until),
+            Phase::Settling { until } => {
+                let is_settled =
+                    self.change.is_none() && self.lost.is_empty() && self.leaving.is_empty();
+                if is_settled && until <= turn.now {
+                    self.phase = Phase::Serving;
+                    turn.tell(Notice::Serving);
+                    turn.put(Output::Seen);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Fenced, and recorded healthy.
+    fn fenced_healthy(&self) -> Slots {
+        let found = self.children.iter().filter(|(_, child)| {
+            child.is_open() && child.state.is_some() && self.record.is_recorded_healthy(child.id)
+        });
+        found.map(|(slot, _)| *slot).collect()
+    }
+
+    fn try_claim(&mut self, turn: &mut Turn<'_, D>, until: model::Time) {
+        if self.is_record_older() && !self.heal_record(turn) {
+            return;
+        }
+        let fenced = self.fenced_healthy();
+        let has_source = self
+            .record
+            .resync_source
+            .is_none_or(|source| self.slot_of(source).is_some_and(|slot| fenced.contains(slot)));
+        if fenced.is_empty() || !has_source {
+            return;
+        }
+        let is_complete = self.has_fenced_all(fenced);
+        if !is_complete && turn.now < until {
+            return;
+        }
+        self.claimed = Slots::NONE;
+        self.phase = Phase::Flushing;
+        // Flaw::ClaimUnflushed: what a predecessor's host read must not be lost with the power.
+        if self.flawed.leaves_out(Flaw::ClaimUnflushed) {
+            self.claimed = fenced;
+            self.commit_claim(turn);
+            return;
+        }
+        for slot in fenced.iter() {
+            self.flush_child(turn, slot, Waiter::Claim);
+        }
+    }
+
+    fn has_fenced_all(&self, fenced: Slots) -> bool {
+        let mut recorded = self.record.children.iter().filter(|(_, healthy)| **healthy);
+        recorded.all(|(id, _)| self.slot_of(*id).is_some_and(|slot| fenced.contains(slot)))
+    }
+
+    pub(super) fn claim_flushed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        if self.phase != Phase::Flushing {
+            return;
+        }
+        self.claimed.insert(slot);
+        if self.fenced_healthy().is_within(self.claimed) {
+            self.commit_claim(turn);
+        }
+    }
+
+    /// One that was fenced is gone: before the claim is on its way it begins again with the rest.
+    pub(super) fn claim_lost(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        let is_committing = self.phase == Phase::Claiming;
+        if let Some(child) = self.children.get_mut(&slot) {
+            child.close(turn);
+            child.link = super::child::Link::Closed { retry: turn.now + self.times.retry };
+            child.forget_all();
+            if !is_committing {
+                child.state = None;
+            }
+        }
+        if self.phase == Phase::Flushing {
+            for child in self.children.values_mut() {
+                child.flushes = super::flush::Flushes::default();
+            }
+            self.phase = Phase::Fencing { until: turn.now + self.times.fence };
+        }
+        self.open_children(turn);
+    }
+
+    fn commit_claim(&mut self, turn: &mut Turn<'_, D>) {
+        let mut wanted = self.record_to_change();
+        let fenced = self.claimed;
+        for (id, healthy) in &mut wanted.children {
+            *healthy &= self.slot_of(*id).is_some_and(|slot| fenced.contains(slot));
+        }
+        wanted.owner = Some(self.instance);
+        wanted.roster = self.highest_roster().max(wanted.roster).next();
+        if !wanted.clean {
+            let source = self.choose_source(fenced);
+            let state = source.and_then(|slot| self.children.get(&slot));
+            let is_intact =
+                state.and_then(|child| child.state.as_ref()).is_some_and(|state| state.intact);
+            wanted.unflushed_lost |= !is_intact;
+            // With one left there is nobody to differ from it.
+            let id = state.map(|child| child.id);
+            wanted.resync_source = id.filter(|_| fenced.count() > 1);
+        }
+        wanted.clean = false;
+        self.phase = Phase::Claiming;
+        self.commit(turn, Asked { wanted, cause: Cause::Claim });
+    }
+
+    /// The one that the others are made equal to: the recorded one, else an intact one.
+    fn choose_source(&self, fenced: Slots) -> Option<Slot> {
+        if let Some(source) = self.record.resync_source {
+            return self.slot_of(source);
+        }
+        let able = fenced.iter().filter_map(|slot| Some((slot, self.children.get(&slot)?)));
+        let is_intact = |child: &Child<D>| {
+            let intact = child.state.as_ref().is_some_and(|state| state.intact);
+            // Flaw::SourceNotIntact: acknowledged writes are overwritten by their past.
+            intact != self.flawed.leaves_out(Flaw::SourceNotIntact)
+        };
+        able.min_by_key(|(_, child)| (!is_intact(child), child.node != self.node))
+            .map(|(slot, _)| slot)
+    }
+
+    fn highest_roster(&self) -> Roster {
+        let rosters = self.claimed.iter().filter_map(|slot| self.children.get(&slot));
+        rosters.map(|child| child.roster).max().unwrap_or_default()
+    }
+
+    pub(super) fn claim_committed(&mut self, turn: &mut Turn<'_, D>, before: &Membership) {
+        let fenced = self.claimed;
+        let mut dirty = Bitmap::new();
+        for child in fenced.iter().filter_map(|slot| self.children.get(&slot)) {
+            if let Some(state) = &child.state {
+                dirty.merge(&state.header.dirty);
+            }
+        }
+        self.dirty = dirty.clone();
+        // Flaw::InheritsNothing: a successor knows of no flush, and replicas may differ.
+        if self.flawed.leaves_out(Flaw::InheritsNothing) {
+            dirty = Bitmap::new();
+        }
+        let absences = self.known_absences(fenced);
+        let base = self.highest_roster();
+        let is_recovering = self.record.resync_source.is_some();
+        let source = self.record.resync_source;
+        let full = Bitmap::full(self.geometry.count(self.blocks()));
+        for (slot, child) in &mut self.children {
+            if fenced.contains(*slot) {
+                child.stand = Stand::Healthy;
+                child.prev = dirty.clone();
+                if is_recovering && source != Some(child.id) {
+                    child.lacks = dirty.clone();
+                }
+            } else if before.is_recorded_healthy(child.id) {
+                (child.base, child.lacks) = (base, dirty.clone());
+            } else if let Some((base, regions)) = absences.get(&child.id) {
+                (child.base, child.lacks) = (*base, regions.clone());
+            } else {
+                (child.base, child.lacks) = (Roster::ZERO, full.clone());
+            }
+        }
+        self.serve_claim(turn, before);
+    }
+
+    fn serve_claim(&mut self, turn: &mut Turn<'_, D>, before: &Membership) {
+        if self.record.unflushed_lost {
+            turn.tell(Notice::UnflushedLost);
+            self.hosts.owe(&self.item.hosts);
+        }
+        self.regroup();
+        // A predecessor that is cut off may read for a lease, unless nothing answers it any more.
+        let wait =
+            if self.has_fenced_all_of(before) { model::Millis(0) } else { self.times.lease_over };
+        self.phase = Phase::Settling { until: turn.now + wait };
+        // All of a clean record are intact; of an unclean one the source is, or the only one.
+        let intact = if before.clean { self.claimed } else { self.groups.counting };
+        self.send_rosters(turn, Cause::Claim, intact);
+    }
+
+    fn has_fenced_all_of(&self, before: &Membership) -> bool {
+        let mut recorded = before.children.iter().filter(|(_, healthy)| **healthy);
+        recorded.all(|(id, _)| self.slot_of(*id).is_some_and(|slot| self.claimed.contains(slot)))
+    }
+
+    /// What the fenced replicas remember of absent ones; for one that was excluded in the store
+    /// without any of them knowing, that it had what they have.
+    fn known_absences(&self, fenced: Slots) -> BTreeMap<ReplicaId, (Roster, Bitmap)> {
+        let states: Vec<_> =
+            fenced.iter().filter_map(|slot| self.children.get(&slot)?.state.as_ref()).collect();
+        let mut found: BTreeMap<ReplicaId, (Roster, Bitmap)> = BTreeMap::new();
+        for state in &states {
+            for (id, absent) in &state.header.absent {
+                let entry = found.entry(*id).or_insert((absent.base, Bitmap::new()));
+                if entry.0 != absent.base {
+                    // They disagree: everything is copied.
+                    entry.1 = Bitmap::full(self.geometry.count(self.blocks()));
+                }
+                entry.1.merge(&absent.regions);
+            }
+        }
+        let newest = states.iter().max_by_key(|state| state.header.roster);
+        if let Some(newest) = newest {
+            let healthy = newest.header.members.iter().filter(|(_, healthy)| **healthy);
+            for (id, _) in healthy {
+                let regions = self.dirty.clone();
+                found.entry(*id).or_insert((newest.header.roster, regions));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,177 @@
+//! Flushes: one per child at a time; what was written since one began waits for the next.
+
+use alloc::vec::Vec;
+
+use block::Bitmap;
+use model::HostId;
+
+use super::{
+    Target, Turn,
+    child::{Purpose, Stand},
+    command::{Asker, HostFault, HostResult, Work, reply},
+    seen::Why,
+};
+use crate::{
+    Fault, Flaw, Request,
+    slots::{Slot, Slots},
+};
+
+/// Of one child.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Flushes {
+    running: Option<Vec<Waiter>>,
+    waiting: Vec<Waiter>,
+    /// Regions whose copies the running one covers.
+    covers: Bitmap,
+}
+
+/// Who wants to know that a child is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Waiter {
+    Op(u64),
+    Claim,
+    Join,
+    Recovery,
+    Stop,
+    Nobody,
+}
+
+/// A host's flush.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Flushing {
+    waiting: Slots,
+}
+
+impl<D: Clone> Target<D> {
+    pub(super) fn host_flush(&mut self, turn: &mut Turn<'_, D>, asker: Asker, host: HostId) {
+        if self.hosts.pay(host) {
+            // Writes that this host was told are done may be gone: its fsync must not lie.
+            reply(turn, asker, HostResult::Failed(HostFault::WriteFault));
+            return;
+        }
+        let waiting = self.groups.acks.without(self.leaving);
+        let id = self.new_op(Some(asker), Work::Flush(Flushing { waiting }));
+        for slot in waiting.iter() {
+            self.flush_child(turn, slot, Waiter::Op(id));
+        }
+        for slot in self.groups.receivers.without(waiting).iter() {
+            self.flush_child(turn, slot, Waiter::Nobody);
+        }
+    }
+
+    pub(super) fn flush_child(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiter: Waiter) {
+        let Some(child) = self.children.get_mut(&slot) else { return };
+        child.flushes.waiting.push(waiter);
+        if child.flushes.running.is_none() {
+            self.start_flush(turn, slot);
+        }
+    }
+
+    fn start_flush(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        let geometry = self.geometry;
+        let Some(child) = self.children.get_mut(&slot) else { return };
+        // Flaw::FlushForgetsInFlight: it covers what is done there; the rest stays unflushed.
+        let in_flight: Bitmap = if self.flawed.leaves_out(Flaw::FlushForgetsInFlight) {
+            Bitmap::new()
+        } else {
+            let extents = child.sent.values().filter_map(|sent| match &sent.request {
+                Request::Write { extent, .. } | Request::Zero { extent, .. } => Some(*extent),
+                _ => None,
+            });
+            extents.flat_map(|extent| geometry.regions(extent)).collect()
+        };
+        let cur = core::mem::replace(&mut child.cur, in_flight);
+        child.prev.merge(&cur);
+        child.flushes.covers = child.copied.clone();
+        child.flushes.running = Some(core::mem::take(&mut child.flushes.waiting));
+        child.send(turn, Purpose::Flush, Request::Flush);
+    }
+
+    pub(super) fn flush_answered(
+        &mut self,
+        turn: &mut Turn<'_, D>,
+        slot: Slot,
+        fault: Option<Fault>,
+    ) {
+        let Some(child) = self.children.get_mut(&slot) else { return };
+        let waiters = child.flushes.running.take().unwrap_or_default();
+        if fault.is_some() {
+            // What it should have covered stays in `prev`.
+            self.flush_failed(turn, slot, waiters);
+            return;
+        }
+        child.prev = Bitmap::new();
+        let again = !child.flushes.waiting.is_empty();
+        self.checkpoint(turn, slot);
+        if again {
+            self.start_flush(turn, slot);
+        }
+        for waiter in waiters {
+            self.flushed(turn, slot, waiter);
+        }
+    }
+
+    fn flush_failed(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiters: Vec<Waiter>) {
+        if self.is_claiming() {
+            self.claim_lost(turn, slot);
+            return;
+        }
+        if self.may_lose(slot) || !self.groups.acks.contains(slot) {
+            // Its exclusion answers those who wait.
+            self.lose(turn, slot, Why::Faulted);
+            return;
+        }
+        for waiter in waiters {
+            if let Waiter::Op(id) = waiter
+                && let Some(asker) = self.ops.remove(&id).and_then(|op| op.asker)
+            {
+                reply(turn, asker, HostResult::Failed(HostFault::WriteFault));
+            }
+        }
+    }
+
+    fn flushed(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiter: Waiter) {
+        match waiter {
+            Waiter::Op(id) => self.flush_without(turn, id, slot),
+            Waiter::Claim => self.claim_flushed(turn, slot),
+            Waiter::Join => self.join_flushed(turn, slot),
+            Waiter::Recovery => self.recovery_flushed(turn, slot),
+            Waiter::Stop => self.stop_flushed(turn, slot),
+            Waiter::Nobody => {}
+        }
+    }
+
+    /// One child less to wait for.
+    pub(super) fn flush_without(&mut self, turn: &mut Turn<'_, D>, id: u64, slot: Slot) {
+        let Some(op) = self.ops.get_mut(&id) else { return };
+        let Work::Flush(flushing) = &mut op.work else { return };
+        flushing.waiting.remove(slot);
+        if flushing.waiting.is_empty() {
+            let asker = op.asker;
+            self.ops.remove(&id);
+            if let Some(asker) = asker {
+                reply(turn, asker, HostResult::Done);
+            }
+        }
+    }
+
+    /// The survivors need not remember what was copied and flushed, and not written since.
+    fn checkpoint(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        let Some(child) = self.children.get_mut(&slot) else { return };
+        let mut regions = core::mem::take(&mut child.flushes.covers);
+        regions.subtract(&child.cur);
+        regions.subtract(&child.lacks);
+        child.copied.subtract(&regions);
+        if regions.is_empty() || child.stand != Stand::Rebuilding {
+            return;
+        }
+        let (peer, regions): (_, Vec<_>) = (child.id, regions.iter().collect());
+        for slot in self.groups.receivers.without(self.lost).iter() {
+            let Some(child) = self.children.get_mut(&slot) else { continue };
+            if child.id != peer {
+                let regions = regions.clone();
+                child.send(turn, Purpose::Ping, Request::Copied { peer, regions });
+            }
+        }
+    }
+}

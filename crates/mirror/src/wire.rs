@@ -1,0 +1,125 @@
+//! What a target asks of a replica, and the answers.
+//!
+//! Requests of one session arrive in the order they were sent; each gets one answer, unless the
+//! session ends before.
+
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+
+use block::Extent;
+use model::{AttemptId, Epoch, InstanceId, ReplicaId, Roster, SnapshotId};
+use pool::{Absent, Header};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Request<D> {
+    /// The first of a session: older epochs, and an older session of this one, are out.
+    Fence {
+        epoch: Epoch,
+    },
+    /// Nothing, but the answer proves that the epoch is still let in.
+    Ping,
+    Read {
+        extent: Extent,
+    },
+    /// What a copy needs: the data, and where there is none.
+    Fetch {
+        extent: Extent,
+    },
+    Write {
+        extent: Extent,
+        data: D,
+        class: Class,
+    },
+    /// Reads as zeros from now on; the space is given back.
+    Zero {
+        extent: Extent,
+        class: Class,
+    },
+    Flush,
+    /// The membership changed. `absent` is whole. With `intact` the replica holds every
+    /// acknowledged write.
+    Roster {
+        roster: Roster,
+        members: BTreeMap<ReplicaId, bool>,
+        absent: BTreeMap<ReplicaId, Absent>,
+        intact: bool,
+    },
+    /// The absent peers, for a replica that is itself being copied to: its roster stays.
+    Absent {
+        absent: BTreeMap<ReplicaId, Absent>,
+    },
+    /// These regions are equal on all replicas and flushed.
+    Clean {
+        regions: Vec<u64>,
+    },
+    /// These regions were copied to the peer and flushed there.
+    Copied {
+        peer: ReplicaId,
+        regions: Vec<u64>,
+    },
+    Snapshot {
+        snapshot: SnapshotId,
+        name: String,
+        attempt: AttemptId,
+    },
+    /// Removes the snapshot of this attempt, if there is one.
+    SnapAbort {
+        snapshot: SnapshotId,
+        attempt: AttemptId,
+    },
+    /// The target stops cleanly.
+    Stop,
+}
+
+/// Why a block is written. The rules are the same for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    Plain,
+    /// Durable before it is done.
+    Durable,
+    /// Part of a copy, which gives way to what hosts ask for.
+    Copy,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer<D> {
+    /// To `Fence`: nothing older can change it any more.
+    Fenced(Box<State>),
+    Done,
+    Data(D),
+    Pieces(Vec<Piece<D>>),
+    Failed(Fault),
+}
+
+/// A part of what was fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Piece<D> {
+    pub extent: Extent,
+    /// `None`: nothing was ever written there, or it was taken back.
+    pub data: Option<D>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A target of this epoch has it, or another session of the same target.
+    Stale {
+        epoch: Epoch,
+    },
+    NoSpace,
+    /// These blocks cannot be read, or not be written.
+    Media,
+    /// The pool's device failed: nothing works any more.
+    Faulted,
+    /// It may not be done now.
+    Refused,
+}
+
+/// A replica as its target finds it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// Another one with every import of the pool: commands sent to an earlier one are lost.
+    pub instance: InstanceId,
+    pub header: Header,
+    /// Every acknowledged write that it took is still here.
+    pub intact: bool,
+    pub snapshots: BTreeMap<SnapshotId, AttemptId>,
+}
