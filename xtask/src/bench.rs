@@ -1,22 +1,48 @@
 //! Benchmarks by name. What is measured lives with the crate that it measures.
 
+mod table;
+
 use std::{path::Path, process::ExitCode};
 
 use anyhow::{Result, bail};
 
 use crate::shell;
+use table::Part;
 
 struct Bench {
     name: &'static str,
     about: &'static str,
-    cargo: &'static [&'static str],
+    run: Run,
 }
 
-const BENCHES: &[Bench] = &[Bench {
-    name: "plan",
-    about: "time of one planning round by number of volumes",
-    cargo: &["run", "--quiet", "--release", "--package", "sim", "--example", "bench_plan", "--"],
-}];
+enum Run {
+    /// It tells its own story.
+    Alone(&'static [&'static str]),
+    /// Each part prints rows of JSON; together they are one table.
+    Table(&'static [Part]),
+}
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "plan",
+        about: "time of one planning round by number of volumes",
+        run: Run::Alone(&[
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "sim",
+            "--example",
+            "bench_plan",
+            "--",
+        ]),
+    },
+    Bench {
+        name: "engine",
+        about: "the data plane beside the limits of disk, protocol and machine",
+        run: Run::Table(&[Part { package: "uring", example: "bench_limits" }]),
+    },
+];
 
 pub(crate) fn run(root: &Path, name: Option<&str>, args: &[String]) -> Result<ExitCode> {
     let Some(name) = name else {
@@ -28,5 +54,8 @@ pub(crate) fn run(root: &Path, name: Option<&str>, args: &[String]) -> Result<Ex
     let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
         bail!("no benchmark is called `{name}`; `cargo xtask bench` lists them");
     };
-    shell::cargo_exit(root, bench.cargo, args)
+    match bench.run {
+        Run::Alone(cargo) => shell::cargo_exit(root, cargo, args),
+        Run::Table(parts) => table::run(root, bench.name, parts, args),
+    }
 }
