@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub struct Bitmap {
     /// Never ends in a zero word, so that equal sets have equal words.
     words: Vec<u64>,
@@ -101,6 +104,18 @@ impl Bitmap {
         while self.words.last() == Some(&0) {
             self.words.pop();
         }
+    }
+}
+
+impl From<Vec<u64>> for Bitmap {
+    fn from(words: Vec<u64>) -> Self {
+        Self::from_words(words)
+    }
+}
+
+impl From<Bitmap> for Vec<u64> {
+    fn from(bitmap: Bitmap) -> Self {
+        bitmap.words
     }
 }
 

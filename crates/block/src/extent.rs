@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
 
@@ -10,7 +12,7 @@ pub const BLOCK: usize = 4096;
 pub const REGION: u64 = 1024;
 
 /// `blocks` blocks from `start` on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Extent {
     pub start: u64,
     pub blocks: u32,

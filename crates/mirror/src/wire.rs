@@ -8,8 +8,9 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use block::Extent;
 use model::{AttemptId, Epoch, InstanceId, ReplicaId, Roster, SnapshotId};
 use pool::{Absent, Header};
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Request<D> {
     /// The first of a session: older epochs, and an older session of this one, are out.
     Fence {
@@ -71,7 +72,7 @@ pub enum Request<D> {
 }
 
 /// Why a block is written. The rules are the same for all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Class {
     Plain,
     /// Durable before it is done.
@@ -114,7 +115,7 @@ pub enum Fault {
 }
 
 /// A replica as its target finds it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct State {
     /// Another one with every import of the pool: commands sent to an earlier one are lost.
     pub instance: InstanceId,

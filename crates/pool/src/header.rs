@@ -4,9 +4,10 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use block::Bitmap;
 use model::{Epoch, ReplicaId, Roster};
+use serde::{Deserialize, Serialize};
 
 /// Of one replica. Changed only by notes, so that the journal and memory cannot disagree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Header {
     /// The highest epoch that fenced it: nothing of a lower one is let in.
     pub epoch: Epoch,
@@ -26,10 +27,10 @@ pub struct Header {
 
 /// A stretch of time in which the device lost no power: the machine's boot, and the device was not
 /// taken away and brought back. The death of a process alone does not end it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Boot(pub u128);
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Absent {
     /// The roster that the peer had when it left: it may come back for `regions` alone only if it
     /// still has this one.
