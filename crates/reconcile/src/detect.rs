@@ -3,6 +3,9 @@
 //! A closed stream is death at once. Silence is death after a while, unless someone else hears the
 //! node. A controller that was late itself restarts all its windows: it kills nobody.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use model::{
@@ -59,9 +62,9 @@ impl Detector {
         match heard {
             Some(heard) if heard.closed => Liveness::Dead,
             Some(heard) if fresh(heard.at) => Liveness::Alive,
-            // The dead stay dead until they are heard, whatever this controller was doing.
-            _ if known == Liveness::Dead => Liveness::Dead,
-            _ if fresh(self.since) => known,
+            // Who was dead before this controller's own absence may have returned during it.
+            _ if fresh(self.since) && known == Liveness::Alive => Liveness::Alive,
+            _ if fresh(self.since) => Liveness::Unknown,
             _ => Liveness::Dead,
         }
     }
