@@ -100,6 +100,7 @@ cases![
     share_ends,
     share_is_isolated_and_fenced,
     share_moves_to_another_host,
+    silent_host_does_not_block_a_repair,
     snapshot_deleted_while_a_peer_is_away,
     space_is_spent_once,
     stale_copies_are_not_promoted_by_an_old_record,

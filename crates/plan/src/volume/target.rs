@@ -20,7 +20,7 @@ use crate::{
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let need = is_needed(look);
     match (look.target(), need) {
-        (None, Some(need)) if look.volume.layout.switchover.is_none() => issue(look, need, waits),
+        (None, Some(_)) if look.volume.layout.switchover.is_none() => issue(look, waits),
         // A switchover without a target waits for a place; if nothing needs it any more, it ends.
         (None, None) if look.volume.layout.switchover.is_some() => Some(abandon(look)),
         (None, _) => None,
@@ -38,6 +38,11 @@ pub(crate) fn is_needed(look: &Look<'_>) -> Option<Need> {
     if !layout.hosts.is_empty() || !publish::wanted(look.volume).is_empty() {
         return Some(Need::Hosts);
     }
+    upkeep(look)
+}
+
+/// What a target is needed for even without hosts.
+fn upkeep(look: &Look<'_>) -> Option<Need> {
     let repaired = |copy: &Copy<'_>| {
         // A copy that is gone for good and still recorded healthy is taken out by a target alone.
         let gone = copy.loss().is_some_and(|loss| !loss.may_return());
@@ -56,17 +61,19 @@ pub(crate) fn is_needed(look: &Look<'_>) -> Option<Need> {
     look.world.snapshots_wanted(look.volume.meta.id).next().map(|_| Need::Snapshot)
 }
 
-/// Whether a lost target is worth a successor: not for hosts that are only leaving.
-pub(super) fn wants_successor(look: &Look<'_>) -> bool {
-    match is_needed(look) {
-        None => false,
-        Some(Need::Repair | Need::Snapshot) => true,
-        Some(Need::Hosts) => {
-            let staying = |stage: &HostStage| *stage == HostStage::Admitted;
-            look.volume.layout.hosts.values().any(staying)
-                || !publish::wanted(look.volume).is_empty()
-        }
+/// What a lost target is worth a successor for: not for hosts that are only leaving. One of them
+/// may be silent for ever, and the copies must not wait for it.
+fn succeeds_for(look: &Look<'_>) -> Option<Need> {
+    let staying = |stage: &HostStage| *stage == HostStage::Admitted;
+    let hosts = look.volume.layout.hosts.values().any(staying);
+    if hosts || !publish::wanted(look.volume).is_empty() {
+        return Some(Need::Hosts);
     }
+    upkeep(look)
+}
+
+pub(super) fn wants_successor(look: &Look<'_>) -> bool {
+    succeeds_for(look).is_some()
 }
 
 /// Why the target must be given up, if it must.
@@ -155,10 +162,8 @@ fn avoiding(target: &Target) -> BTreeSet<NodeId> {
     BTreeSet::from([target.node])
 }
 
-fn issue(look: &Look<'_>, need: Need, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
-    if !wants_successor(look) {
-        return None;
-    }
+fn issue(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
+    let need = succeeds_for(look)?;
     match choose(look, &BTreeSet::new()) {
         Ok((node, instance)) => {
             let epoch = next_epoch(look);

@@ -205,3 +205,14 @@ fn a_new_volume_is_made_and_published_in_order() {
         "a new volume",
     );
 }
+
+/// RC-4: a leaving host that is silent keeps no target from being started for the copies.
+#[test]
+fn copies_are_repaired_beside_a_silent_host() {
+    check(
+        "node a c; node b dead gone=1s forgotten; pool a1 b1 c1; host h dead; \
+         volume v 1G x2 leaving=h epoch=1: \
+         a1, b1 retiring gone=1s after=2s, c1 outsider rebuilding",
+        &["v: IssueTarget a a 2 (NeededFor(Repair))", "v waits: HostSilent h"],
+    );
+}
