@@ -184,7 +184,7 @@ impl World {
                     view.orphans.remove(&tombstone.buried);
                     view.tombstones.insert(tombstone.buried, *tombstone);
                 }
-                touch_buried_pool(key, &mut touched);
+                touch_mourners(key, &mut touched);
             }
             Record::Name(id) => {
                 if let Key::Name(kind, name) = key {
@@ -225,7 +225,7 @@ impl World {
                 if let Some(view) = self.nodes.get_mut(node) {
                     view.tombstones.remove(buried);
                 }
-                touch_buried_pool(key, &mut touched);
+                touch_mourners(key, &mut touched);
             }
             Key::Name(kind, name) => {
                 let key = (kind.clone(), name.clone());
@@ -276,9 +276,13 @@ impl World {
     }
 }
 
-/// A pool on its way out waits for the tombstones in it.
-fn touch_buried_pool(key: &Key, touched: &mut Touched) {
-    if let Key::Tombstone(_, buried) = key {
-        touched.extend(buried.pool().map(Subject::Pool));
+/// A pool on its way out waits for the tombstones in it, and a promoted volume for its old targets.
+fn touch_mourners(key: &Key, touched: &mut Touched) {
+    match key {
+        Key::Tombstone(_, Buried::Target { volume, .. }) => {
+            touched.insert(Subject::Volume(*volume));
+        }
+        Key::Tombstone(_, buried) => touched.extend(buried.pool().map(Subject::Pool)),
+        _ => {}
     }
 }

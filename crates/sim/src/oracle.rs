@@ -63,6 +63,8 @@ pub struct Counts {
 struct Known {
     blocks: [Block; BLOCKS],
     promotions: usize,
+    /// Targets below this epoch belong to a history that a person gave up.
+    given_up: Epoch,
     last_ack: Option<Time>,
 }
 
@@ -90,15 +92,20 @@ impl Oracle {
         number
     }
 
-    /// The host was told that its write happened.
-    pub fn acked(&mut self, now: Time, volume: VolumeId, block: usize, value: u64) {
+    /// The host was told by the target of this epoch that its write happened.
+    pub fn acked(&mut self, now: Time, volume: VolumeId, epoch: Epoch, block: usize, value: u64) {
         self.counts.writes += 1;
+        self.touched.insert(volume);
         let known = self.volumes.entry(volume).or_default();
+        // Lost with the rest of that history: whether the target may still acknowledge is judged
+        // beside.
+        if epoch < known.given_up {
+            return;
+        }
         known.last_ack = Some(now);
         let known = &mut known.blocks[block];
         known.acked = known.acked.max(value);
         known.also.clear();
-        self.touched.insert(volume);
     }
 
     /// When a host was last told that a write of the volume happened.
@@ -187,11 +194,12 @@ impl Oracle {
         self.touched.insert(held.volume);
     }
 
-    /// How many promotions of the volume there were so far.
-    pub fn promotions(&mut self, volume: VolumeId, count: usize) {
+    /// How many promotions of the volume there were so far, and the epoch it is at.
+    pub fn promotions(&mut self, volume: VolumeId, count: usize, epoch: Epoch) {
         let known = self.volumes.entry(volume).or_default();
         if known.promotions < count {
             known.promotions = count;
+            known.given_up = epoch;
             self.loss_accepted(volume);
         }
     }

@@ -6,15 +6,15 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use model::{
-    Epoch, HostStage, InstanceId, Liveness, NodeId, Observed, PathHealth, SwitchoverCause, Target,
-    TargetHealth, TargetStage, Wait,
+    Buried, Epoch, HostStage, InstanceId, Liveness, NodeId, Observed, PathHealth, SwitchoverCause,
+    Target, TargetHealth, TargetStage, Wait,
     limits::{PATH_FAILED_GRACE, TARGET_START_MAX, TARGET_STOP_MAX},
 };
 
 use super::{Look, look::Copy, publish};
 use crate::{
     Action, Need, Why,
-    world::{Loss, Standing},
+    world::{Loss, NodeView, Standing},
 };
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
@@ -285,7 +285,21 @@ fn unfenced(look: &Look<'_>, target: &Target) -> Option<Wait> {
             return Some(Wait::Fence { replica, node, epoch: target.epoch });
         }
     }
-    sources(look).err()
+    unburied(look).or_else(|| sources(look).err())
+}
+
+/// After a promotion the copies that an older target waits for do not count, and one of them may be
+/// back the next moment: the target itself must be gone wherever its node can be told.
+fn unburied(look: &Look<'_>) -> Option<Wait> {
+    if look.volume.layout.promotions.is_empty() {
+        return None;
+    }
+    let of = |epoch| Buried::Target { volume: look.volume.meta.id, epoch };
+    let is_told = |view: &NodeView| view.liveness != Liveness::Dead && !view.record.spec.forgotten;
+    look.world.nodes.iter().filter(|(_, view)| is_told(view)).find_map(|(node, view)| {
+        let mut older = view.tombstones.range(of(Epoch::ZERO)..of(look.volume.layout.epoch));
+        older.next().map(|(buried, _)| Wait::TombstoneDone { node: *node, buried: *buried })
+    })
 }
 
 fn stop(look: &Look<'_>, target: &Target, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {

@@ -84,3 +84,25 @@ fn a_promoted_volume_comes_back_to_full_redundancy() {
         "a promotion",
     );
 }
+
+/// OP-1, HA-3: the copies that were given up cannot fence an older target: it must be gone where
+/// its node can be told, before a new one starts.
+#[test]
+fn after_a_promotion_a_target_starts_when_the_older_ones_are_gone() {
+    let volume = "volume v 10G x2 publish=h on=a fencing epoch=3 roster=2 promoted=p";
+    let old = "tombstone b: target v@1 there";
+    check(
+        &format!("node a b; pool a1 b1; host h; {volume}: a1, b1 faulted; {old}"),
+        &["v: GrantRebuild v/b1 (Degraded 1 2)", "v waits: TombstoneDone b Target v 1"],
+    );
+    check(
+        &format!(
+            "node a; node b dead gone=1s; pool a1 b1; host h; {volume}: a1, b1 faulted; {old}"
+        ),
+        &["v: StartTarget (Observed)"],
+    );
+    check(
+        &format!("node a b; pool a1 b1; host h; {volume}: a1, b1 faulted"),
+        &["v: StartTarget (Observed)"],
+    );
+}

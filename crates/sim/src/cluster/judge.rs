@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Access, Epoch, Key, Membership, NodeId, ReplicaId, VolumeId};
 
 use super::Cluster;
-use crate::{Copies, Truth, fakes::disk::ReplicaDisk, names};
+use crate::{Copies, Party, Truth, fakes::disk::ReplicaDisk, names};
 
 impl Cluster {
     pub(super) fn judge(&mut self) {
@@ -52,7 +52,8 @@ impl Cluster {
         if volume.spec.access == Access::Many {
             self.oracle.shared.insert(id);
         }
-        self.oracle.promotions(id, volume.layout.promotions.len());
+        let promotions = volume.layout.promotions.len();
+        self.oracle.promotions(id, promotions, volume.layout.epoch);
         if let Some(origin) = volume.spec.origin {
             let copies = self.nodes.values().flat_map(|m| m.disks.by_path.values());
             let images = copies
@@ -105,5 +106,9 @@ impl Truth for Cluster {
                 .then(|| (*node, target.epoch, target.acknowledging().collect()))
         });
         running.collect()
+    }
+
+    fn is_out_of_reach(&self, node: NodeId) -> bool {
+        !self.is_steady(Party::Node(node))
     }
 }

@@ -129,10 +129,8 @@ impl Cluster {
     }
 
     fn steady(&self) -> (BTreeSet<NodeId>, BTreeSet<HostId>) {
-        // Twice the time: a controller may have begun to listen only now.
-        let long = |since: &Time| self.now.since(*since).0 >= 2 * DEAD_AFTER.0;
         let (mut nodes, mut hosts) = (BTreeSet::new(), BTreeSet::new());
-        for (party, _) in self.promises.steady_since.iter().filter(|(_, since)| long(since)) {
+        for party in self.promises.steady_since.keys().filter(|party| self.is_steady(**party)) {
             match party {
                 Party::Node(node) => nodes.insert(*node),
                 Party::Host(host) => hosts.insert(*host),
@@ -140,6 +138,13 @@ impl Cluster {
             };
         }
         (nodes, hosts)
+    }
+
+    /// Up and in touch for so long that everybody must know.
+    pub(super) fn is_steady(&self, party: Party) -> bool {
+        // Twice the time: a controller may have begun to listen only now.
+        let long = |since: &Time| self.now.since(*since).0 >= 2 * DEAD_AFTER.0;
+        self.promises.steady_since.get(&party).is_some_and(long)
     }
 }
 

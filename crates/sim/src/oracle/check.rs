@@ -19,6 +19,8 @@ pub trait Truth {
     fn copies(&self) -> &dyn Copies;
     /// Targets of the volume that take writes: node, epoch and the copies they wait for.
     fn serving(&self, volume: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)>;
+    /// Nobody could tell the node anything for a while, or it could not hear.
+    fn is_out_of_reach(&self, node: NodeId) -> bool;
 }
 
 pub trait Copies {
@@ -64,11 +66,15 @@ impl Oracle {
         }
     }
 
-    /// At most one target can acknowledge: every other one has a copy that refuses it.
+    /// At most one target can acknowledge: every other one has a copy that refuses it. When a
+    /// person gives copies up, nothing is left that could refuse a target beside them which nobody
+    /// reaches: that it may still run is what the person was told.
     fn judge_targets(&mut self, truth: &dyn Truth, volume: VolumeId) {
+        let given_up = self.volumes.get(&volume).map_or(Epoch::ZERO, |known| known.given_up);
         let able: Vec<_> = truth
             .serving(volume)
             .into_iter()
+            .filter(|(node, epoch, _)| *epoch >= given_up || !truth.is_out_of_reach(*node))
             .filter(|(_, epoch, copies)| {
                 !copies.is_empty()
                     && copies

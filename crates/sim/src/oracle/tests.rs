@@ -16,6 +16,7 @@ struct Paper {
     exists: bool,
     was_deleted: bool,
     set_back: bool,
+    out_of_reach: BTreeSet<NodeId>,
 }
 
 impl Copies for Paper {
@@ -45,6 +46,9 @@ impl Truth for Paper {
     }
     fn serving(&self, _: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)> {
         self.serving.clone()
+    }
+    fn is_out_of_reach(&self, node: NodeId) -> bool {
+        self.out_of_reach.contains(&node)
     }
 }
 
@@ -83,7 +87,7 @@ fn judged(mut oracle: Oracle, paper: &Paper) -> Vec<String> {
 fn after_one_write() -> Oracle {
     let mut oracle = Oracle::new();
     let value = oracle.issue(names::volume("v"), 0);
-    oracle.acked(crate::START, names::volume("v"), 0, value);
+    oracle.acked(crate::START, names::volume("v"), Epoch(1), 0, value);
     oracle
 }
 
@@ -173,11 +177,34 @@ fn ids_of_copies_are_never_used_again() {
 fn accepted_loss_lowers_what_may_be_read() {
     let volume = names::volume("v");
     let mut oracle = after_one_write();
-    oracle.promotions(volume, 1);
+    oracle.promotions(volume, 1, Epoch(3));
     oracle.read(volume, 0, oracle.floor(volume, 0), 0, names::host("h1"));
     assert_eq!(oracle.broken, []);
     let next = oracle.issue(volume, 0);
-    oracle.acked(crate::START, volume, 0, next);
+    oracle.acked(crate::START, volume, Epoch(2), 0, next);
+    oracle.read(volume, 0, oracle.floor(volume, 0), 0, names::host("h1"));
+    assert_eq!(oracle.broken, [], "that target belongs to the history that was given up");
+    oracle.acked(crate::START, volume, Epoch(4), 0, next);
     oracle.read(volume, 0, oracle.floor(volume, 0), 0, names::host("h1"));
     assert_eq!(oracle.broken.len(), 1);
+}
+
+/// OP-1: a target that nobody reaches may go on beside copies that were given up; one that could be
+/// told may not.
+#[test]
+fn a_target_of_a_history_given_up_is_excused_only_out_of_reach() {
+    let given_up = || {
+        let mut oracle = Oracle::new();
+        oracle.promotions(names::volume("v"), 1, Epoch(2));
+        oracle
+    };
+    let mut paper = two_copies(copy(1, 0), copy(3, 0));
+    paper.serving = vec![
+        (names::node("n1"), Epoch(1), BTreeSet::from([names::replica("a")])),
+        (names::node("n2"), Epoch(3), BTreeSet::from([names::replica("b")])),
+    ];
+    assert_eq!(judged(given_up(), &paper), ["one-target-acknowledges"]);
+    paper.out_of_reach.insert(names::node("n1"));
+    assert_eq!(judged(given_up(), &paper), [""; 0]);
+    assert_eq!(judged(Oracle::new(), &paper), ["one-target-acknowledges"], "nobody gave it up");
 }

@@ -117,8 +117,9 @@ impl Host {
         match result {
             PathResult::Wrote { tag } => {
                 let write = attachment.work.write.take_if(|op| op.tag == tag && on_session(op));
-                if let Some(op) = write {
-                    ctx.oracle.acked(ctx.now, volume, op.block, op.value);
+                let path = attachment.paths.iter().find(|path| path.session == session);
+                if let Some((op, path)) = write.zip(path) {
+                    ctx.oracle.acked(ctx.now, volume, path.epoch, op.block, op.value);
                 }
             }
             PathResult::NoSpace { tag } => {
