@@ -221,6 +221,8 @@ impl Target {
 
     fn finish_write(&mut self, ctx: &mut Ctx<'_>, block: usize) {
         let healthy: BTreeSet<_> = self.acknowledging().collect();
+        // During a resync only its source counts, which cannot be excluded for being full.
+        let counted: BTreeSet<_> = self.record.healthy().collect();
         let held = self.is_held();
         let Some(Active::Write(writing)) = &mut self.lanes[block].active else { return };
         if writing.is_answered || writing.waiting.iter().any(|id| healthy.contains(id)) {
@@ -228,7 +230,7 @@ impl Target {
         }
         let write = writing.write;
         let full: Vec<_> = writing.full.iter().copied().collect();
-        if healthy.iter().all(|id| full.contains(id)) {
+        if counted.iter().all(|id| full.contains(id)) {
             writing.is_answered = true;
             // Copies that are being filled may have taken it: that block is copied to them again.
             for child in self.children.values_mut() {
