@@ -115,6 +115,11 @@ pub enum Wait {
     OthersHealthy {
         replica: ReplicaId,
     },
+    /// A copy that is not wanted any more holds a snapshot that no healthy one does.
+    SnapshotKept {
+        replica: ReplicaId,
+        snapshot: SnapshotId,
+    },
     TombstoneDone {
         node: NodeId,
         buried: Buried,
@@ -273,6 +278,9 @@ impl Wait {
             }
             Self::OthersHealthy { replica } => {
                 write!(f, "replica {replica} stays until the others are healthy without it")
+            }
+            Self::SnapshotKept { replica, snapshot } => {
+                write!(f, "replica {replica} stays: no healthy one holds snapshot {snapshot}")
             }
             Self::TombstoneDone { node, buried } => {
                 write!(f, "node {node} has not yet removed {buried}")

@@ -113,9 +113,17 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
     if !brain.is_idle() {
         return Some("the leader rests: it is busy".into());
     }
-    let mut plans = plan::sweep(world).into_iter();
-    if let Some(step) = plans.find_map(|(_, plan)| plan.step) {
+    if world.revision < cluster.records.revision {
+        return Some("the leader rests: it has not heard of everything".into());
+    }
+    let plans = plan::sweep(world);
+    if let Some(step) = plans.iter().find_map(|(_, plan)| plan.step.as_ref()) {
         return Some(format!("steps are taken: {step}"));
+    }
+    // The grace of an orphan is in the controller's memory: it ends in a step, or in a reason.
+    let mut waits = plans.iter().flat_map(|(_, plan)| &plan.waits);
+    if let Some(wait) = waits.find(|wait| matches!(wait, Wait::OrphanGrace { .. })) {
+        return Some(format!("orphans are judged: {wait}"));
     }
     for record in cluster.records.by_key.values() {
         let found = match record {
@@ -135,8 +143,10 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
             }
             Record::Pool(pool) => (pool.spec.deleting && truth::is_empty(cluster, pool))
                 .then(|| format!("deleted pools go: {} is left", pool.meta.name)),
-            Record::Node(node) => (node.spec.forgotten)
-                .then(|| format!("forgotten nodes go: {} is left", node.meta.name)),
+            Record::Node(node) => node.spec.forgotten.then(|| {
+                let still = truth::still_on(cluster, node.meta.id).join(", ");
+                format!("forgotten nodes go: {} is left with {still}", node.meta.name)
+            }),
             _ => None,
         };
         if found.is_some() {
@@ -177,8 +187,9 @@ fn unfinished(
     let membership = cluster.records.membership(volume.meta.id)?;
     let good = layout.replicas.iter().filter(|replica| membership.is_healthy(replica.id)).count();
     let wanted = usize::from(volume.spec.replicas);
-    if good != wanted || layout.replicas.len() != wanted {
-        let has = layout.replicas.len();
+    let extra = |replica: &&model::Replica| !truth::keeps_snapshot(cluster, membership, replica.id);
+    let has = layout.replicas.iter().filter(extra).count();
+    if good != wanted || has != wanted {
         return Some(format!(
             "volumes heal: {name} has {good} healthy copies of {has}, {wanted} are wanted: {waits}"
         ));

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use model::{SnapshotStage, Wait};
+use model::{SnapshotId, SnapshotStage, Wait};
 
 use super::{Look, look::Copy};
 use crate::{Action, Why, world::Loss};
@@ -82,8 +82,8 @@ fn remove(
         _ if copy.draining => Why::Draining { node: copy.replica.node },
         _ => Why::Surplus { wanted: look.wanted() },
     };
-    if holds_last_snapshot(look, copy) {
-        waits.push(Wait::OthersHealthy { replica });
+    if let Some(snapshot) = last_snapshot(look, copy) {
+        waits.push(Wait::SnapshotKept { replica, snapshot });
         return None;
     }
     let recorded = look.membership.is_recorded_healthy(replica);
@@ -130,13 +130,16 @@ fn others_settled(look: &Look<'_>, victim: &Copy<'_>, kept: &[&Copy<'_>]) -> boo
 }
 
 /// A snapshot whose last copy is gone for good is failed by its own rule first.
-fn holds_last_snapshot(look: &Look<'_>, victim: &Copy<'_>) -> bool {
+fn last_snapshot(look: &Look<'_>, victim: &Copy<'_>) -> Option<SnapshotId> {
     let snapshots = look.world.index.snapshots_of.get(&look.volume.meta.id);
-    snapshots.into_iter().flatten().filter_map(|id| look.world.snapshots.get(id)).any(|snapshot| {
+    let mut snapshots =
+        snapshots.into_iter().flatten().filter_map(|id| look.world.snapshots.get(id));
+    let kept = snapshots.find(|snapshot| {
         let copies = &snapshot.layout.copies;
         let other = |id| id != victim.replica.id && copies.contains(&id);
         let elsewhere = look.good().any(|copy| other(copy.replica.id));
         let ready = snapshot.layout.stage == SnapshotStage::Ready && !snapshot.spec.deleting;
         ready && copies.contains(&victim.replica.id) && !elsewhere
-    })
+    })?;
+    Some(kept.meta.id)
 }

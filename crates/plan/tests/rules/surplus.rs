@@ -182,6 +182,6 @@ fn the_last_copy_of_a_snapshot_stays() {
     check(
         "node a b c; pool a1 b1 100G; pool c1 50G; \
          volume v 10G x2: a1, b1, c1; snapshot s of v: c1",
-        &["v waits: OthersHealthy v/c1"],
+        &["v waits: SnapshotKept v/c1 s"],
     );
 }

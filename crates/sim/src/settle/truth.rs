@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Bytes, HostStage, Key, Liveness, NodeId, Pool, PoolId, Record, ShareStage, Volume};
+use model::{
+    Bytes, HostStage, Key, Liveness, Mark, Membership, NodeId, Pool, PoolId, Record, Replica,
+    ReplicaId, ShareStage, Snapshot, SnapshotStage, Volume,
+};
 
 use crate::{
     Cluster, Copies, HostMachine, Party,
@@ -15,6 +18,7 @@ use crate::{
 /// What is not as it should be: its kind before the colon, then what it is about.
 pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
     misled(cluster, world)
+        .or_else(|| copying(cluster))
         .or_else(|| left_behind(cluster))
         .or_else(|| still_attached(cluster))
         .or_else(|| undrained(cluster))
@@ -29,6 +33,21 @@ fn misled(cluster: &Cluster, world: &plan::World) -> Option<String> {
     };
     let (party, liveness) = nodes.chain(hosts).find(wrong)?;
     Some(format!("the leader knows who lives: {party} is {liveness:?} to it"))
+}
+
+/// Copies that are being made, whatever else their volumes wait for. One whose pool is full waits
+/// for room.
+fn copying(cluster: &Cluster) -> Option<String> {
+    let has_room = |replica: &Replica| {
+        let disk = open_disk(cluster, replica.node, replica.pool);
+        let copy = cluster.copy(replica.id);
+        disk.zip(copy).is_some_and(|(disk, copy)| disk.free() >= copy.block_size())
+    };
+    let volume = cluster.records.volumes().find(|volume| {
+        let mut rebuilt = volume.layout.replicas.iter().filter(|replica| replica.rebuilding);
+        rebuilt.any(has_room) && has_healthy_copy(cluster, volume)
+    })?;
+    Some(format!("copies end: one of {} is being made", volume.meta.name))
 }
 
 /// Copies and targets that nobody wants and nobody is told to remove.
@@ -47,15 +66,27 @@ fn left_behind(cluster: &Cluster) -> Option<String> {
             }
         }
         let pools = machine.disks.readable().filter(|pool| known_pool(cluster, pool.id).is_some());
-        for (id, copy) in pools.flat_map(|pool| &pool.replicas) {
+        let copies = pools.flat_map(|pool| pool.replicas.iter().map(move |copy| (pool, copy)));
+        for (pool, (id, copy)) in copies {
             let volume = cluster.records.volume(copy.volume);
-            if volume.is_none_or(|volume| volume.replica(*id).is_none()) {
+            let known = is_remembered(cluster, pool.mark) && is_remembered(cluster, copy.birth);
+            if known && volume.is_none_or(|volume| volume.replica(*id).is_none()) {
                 let (volume, node) = (names::label(copy.volume.0), names::label(node.0));
                 return Some(format!("nothing is left behind: {id} of {volume} on {node}"));
             }
         }
     }
     None
+}
+
+/// The store still knows who led at that time: what came from an older one proves nothing by its
+/// absence, and stays.
+fn is_remembered(cluster: &Cluster, mark: Option<Mark>) -> bool {
+    let mut terms = cluster.records.by_key.values().filter_map(|record| match record {
+        Record::Term(term) => Some(term.leader),
+        _ => None,
+    });
+    mark.is_some_and(|mark| terms.any(|leader| leader == mark.term))
 }
 
 /// Volumes on drained nodes that could be elsewhere.
@@ -102,6 +133,31 @@ fn known_pool(cluster: &Cluster, id: PoolId) -> Option<&Pool> {
 pub(super) fn is_empty(cluster: &Cluster, pool: &Pool) -> bool {
     let mut replicas = cluster.records.volumes().flat_map(|volume| &volume.layout.replicas);
     replicas.all(|replica| replica.pool != pool.meta.id)
+}
+
+/// The volumes with a copy or a target there.
+pub(super) fn still_on(cluster: &Cluster, node: NodeId) -> Vec<String> {
+    let there = cluster.records.volumes().filter(|volume| {
+        let layout = &volume.layout;
+        layout.replicas.iter().any(|replica| replica.node == node)
+            || layout.target.as_ref().is_some_and(|target| target.node == node)
+    });
+    there.map(|volume| volume.meta.name.clone()).collect()
+}
+
+/// A copy that does not count itself holds a snapshot that none does which counts: after a
+/// promotion nothing else may be left of it.
+pub(super) fn keeps_snapshot(cluster: &Cluster, counted: &Membership, replica: ReplicaId) -> bool {
+    let is_last = |snapshot: &Snapshot| {
+        let copies = &snapshot.layout.copies;
+        snapshot.layout.stage == SnapshotStage::Ready
+            && copies.contains(&replica)
+            && !copies.iter().any(|copy| counted.is_healthy(*copy))
+    };
+    cluster.records.by_key.values().any(|record| match record {
+        Record::Snapshot(snapshot) => is_last(snapshot),
+        _ => false,
+    })
 }
 
 /// A share that somebody consumes is served, if any host can; one that nobody consumes is not.
