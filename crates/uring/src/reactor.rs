@@ -1,14 +1,14 @@
 //! The reactor: everything that one thread waits for, in one place.
 
-use std::{io, marker::PhantomData, rc::Rc, sync::Arc, time::Instant};
+use std::{io, marker::PhantomData, rc::Rc, sync::Arc, thread, time::Instant};
 
 use crate::{
-    Completion, IoError, Op, Outcome, Waker, flight::Flight, kernel::Kernel, pace::Pace,
+    Completion, IoError, Op, Outcome, Waker, flight::Flight, kernel::Kernel, pace, pace::Pace,
     ring::Ring, threads::Threads, timers::Timers, wake::Bell,
 };
 
 /// How many looks go between two readings of the clock.
-const LOOKS: u32 = 32;
+const LOOKS: u32 = 8;
 
 /// Lives on the thread that made it. Dropping it waits for what cannot be cancelled.
 pub struct Reactor {
@@ -131,8 +131,10 @@ impl Reactor {
             if is_woken || is_late || completions.len() > before {
                 return Ok(());
             }
-            if !self.look(until) {
+            let idle_since = Instant::now();
+            if !self.look(idle_since, until) {
                 self.sleep(until)?;
+                self.pace.slept(idle_since.elapsed());
             }
         }
     }
@@ -150,32 +152,37 @@ impl Reactor {
     }
 
     /// Looks for work without sleeping, as long as that pays. True if there may be some.
-    fn look(&mut self, until: Option<Instant>) -> bool {
-        let budget = self.pace.look();
+    fn look(&mut self, start: Instant, until: Option<Instant>) -> bool {
+        let budget = self.pace.look(start);
         if budget.is_zero() {
             return false;
         }
-        let start = Instant::now();
         let end = self.deadline(until).map_or(start + budget, |at| at.min(start + budget));
-        loop {
+        let (mut now, mut offered) = (start, start);
+        while now < end {
             for _ in 0..LOOKS {
                 if self.kernel.has_news() || self.bell.is_rung() {
                     return true;
                 }
                 std::hint::spin_loop();
             }
-            if Instant::now() >= end {
-                return false;
+            if now >= offered + pace::OFFER_EVERY {
+                thread::yield_now();
+                offered = now;
+            }
+            let before = std::mem::replace(&mut now, Instant::now());
+            if now > before + pace::STANDSTILL {
+                self.pace.disturbed(now);
+                return self.kernel.has_news();
             }
         }
+        false
     }
 
     fn sleep(&mut self, until: Option<Instant>) -> io::Result<()> {
-        let start = Instant::now();
-        let at_most = self.deadline(until).map(|at| at.saturating_duration_since(start));
-        self.kernel.block(at_most)?;
-        self.pace.slept(start.elapsed());
-        Ok(())
+        let deadline = self.deadline(until);
+        let at_most = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        self.kernel.block(at_most)
     }
 
     fn deadline(&self, until: Option<Instant>) -> Option<Instant> {
