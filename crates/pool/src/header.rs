@@ -23,6 +23,8 @@ pub struct Header {
     pub dirty: Bitmap,
     /// Peers that are not healthy, and what they lack.
     pub absent: BTreeMap<ReplicaId, Absent>,
+    /// NVMe reservations as their keeper encodes them: they outlive power loss with the data.
+    pub reservations: Vec<u8>,
 }
 
 /// A stretch of time in which the device lost no power: the machine's boot, and the device was not
@@ -62,6 +64,8 @@ pub enum Note {
     Copied { peer: ReplicaId, regions: Vec<u64> },
     /// The target stopped cleanly: everything is flushed, and equal on all healthy replicas.
     Stopped,
+    /// The whole state of its NVMe reservations.
+    Reservations { state: Vec<u8> },
 }
 
 impl Header {
@@ -106,6 +110,7 @@ impl Header {
                 self.clean = true;
                 self.dirty = Bitmap::new();
             }
+            Note::Reservations { state } => self.reservations.clone_from(state),
         }
     }
 }

@@ -1,0 +1,160 @@
+//! Headers and notes as bytes.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use model::{Epoch, ReplicaId, Roster};
+
+use crate::{
+    Absent, Boot, Header, Note,
+    codec::{Input, Malformed, put_bytes, put_count, put_numbers, put_u8, put_u64, put_uuid},
+};
+
+pub(crate) fn put_header(out: &mut Vec<u8>, header: &Header) {
+    put_u64(out, header.epoch.0);
+    put_u64(out, header.roster.0);
+    put_members(out, &header.members);
+    put_u8(out, header.clean.into());
+    put_boot(out, header.intact);
+    put_numbers(out, header.dirty.words());
+    put_absent(out, &header.absent);
+    put_bytes(out, &header.reservations);
+}
+
+pub(crate) fn header(input: &mut Input) -> Result<Header, Malformed> {
+    Ok(Header {
+        epoch: Epoch(input.u64()?),
+        roster: Roster(input.u64()?),
+        members: members(input)?,
+        clean: input.bool()?,
+        intact: boot(input)?,
+        dirty: input.bitmap()?,
+        absent: absent(input)?,
+        reservations: input.bytes()?.into(),
+    })
+}
+
+pub(crate) fn put_note(out: &mut Vec<u8>, note: &Note) {
+    match note {
+        Note::Fence { epoch } => {
+            put_u8(out, 1);
+            put_u64(out, epoch.0);
+        }
+        Note::Roster { roster, members, absent, intact } => {
+            put_u8(out, 2);
+            put_u64(out, roster.0);
+            put_members(out, members);
+            put_absent(out, absent);
+            put_boot(out, *intact);
+        }
+        Note::Absent { absent } => {
+            put_u8(out, 3);
+            put_absent(out, absent);
+        }
+        Note::Dirty { regions, lacked_by } => {
+            put_u8(out, 4);
+            put_numbers(out, regions);
+            put_count(out, lacked_by.len());
+            for peer in lacked_by {
+                put_uuid(out, peer.0);
+            }
+        }
+        Note::Clean { regions } => {
+            put_u8(out, 5);
+            put_numbers(out, regions);
+        }
+        Note::Copied { peer, regions } => {
+            put_u8(out, 6);
+            put_uuid(out, peer.0);
+            put_numbers(out, regions);
+        }
+        Note::Stopped => put_u8(out, 7),
+        Note::Reservations { state } => {
+            put_u8(out, 8);
+            put_bytes(out, state);
+        }
+    }
+}
+
+pub(crate) fn note(input: &mut Input) -> Result<Note, Malformed> {
+    Ok(match input.u8()? {
+        1 => Note::Fence { epoch: Epoch(input.u64()?) },
+        2 => Note::Roster {
+            roster: Roster(input.u64()?),
+            members: members(input)?,
+            absent: absent(input)?,
+            intact: boot(input)?,
+        },
+        3 => Note::Absent { absent: absent(input)? },
+        4 => Note::Dirty {
+            regions: input.numbers()?,
+            lacked_by: (0..input.count(16)?)
+                .map(|_| input.uuid().map(ReplicaId))
+                .collect::<Result<_, _>>()?,
+        },
+        5 => Note::Clean { regions: input.numbers()? },
+        6 => Note::Copied { peer: ReplicaId(input.uuid()?), regions: input.numbers()? },
+        7 => Note::Stopped,
+        8 => Note::Reservations { state: input.bytes()?.into() },
+        _ => return Err(Malformed),
+    })
+}
+
+/// Whether every region that it names is one of a replica of `regions` regions: any other number
+/// would make a bitmap grow without end.
+pub(crate) fn fits(note: &Note, regions: u64) -> bool {
+    let within = |list: &[u64]| list.iter().all(|region| *region < regions);
+    let words = usize::try_from(regions.div_ceil(64)).unwrap_or(usize::MAX);
+    let all = |absent: &BTreeMap<ReplicaId, Absent>| {
+        absent.values().all(|absent| absent.regions.words().len() <= words)
+    };
+    match note {
+        Note::Fence { .. } | Note::Stopped | Note::Reservations { .. } => true,
+        Note::Roster { absent, .. } | Note::Absent { absent } => all(absent),
+        Note::Dirty { regions, .. } | Note::Clean { regions } | Note::Copied { regions, .. } => {
+            within(regions)
+        }
+    }
+}
+
+fn put_boot(out: &mut Vec<u8>, boot: Option<Boot>) {
+    put_u8(out, boot.is_some().into());
+    if let Some(Boot(boot)) = boot {
+        out.extend_from_slice(&boot.to_le_bytes());
+    }
+}
+
+fn boot(input: &mut Input) -> Result<Option<Boot>, Malformed> {
+    if input.bool()? { input.u128().map(|boot| Some(Boot(boot))) } else { Ok(None) }
+}
+
+fn put_members(out: &mut Vec<u8>, members: &BTreeMap<ReplicaId, bool>) {
+    put_count(out, members.len());
+    for (replica, is_healthy) in members {
+        put_uuid(out, replica.0);
+        put_u8(out, (*is_healthy).into());
+    }
+}
+
+fn members(input: &mut Input) -> Result<BTreeMap<ReplicaId, bool>, Malformed> {
+    let count = input.count(17)?;
+    (0..count).map(|_| Ok((ReplicaId(input.uuid()?), input.bool()?))).collect()
+}
+
+fn put_absent(out: &mut Vec<u8>, absent: &BTreeMap<ReplicaId, Absent>) {
+    put_count(out, absent.len());
+    for (peer, Absent { base, regions }) in absent {
+        put_uuid(out, peer.0);
+        put_u64(out, base.0);
+        put_numbers(out, regions.words());
+    }
+}
+
+fn absent(input: &mut Input) -> Result<BTreeMap<ReplicaId, Absent>, Malformed> {
+    let count = input.count(28)?;
+    (0..count)
+        .map(|_| {
+            let peer = ReplicaId(input.uuid()?);
+            Ok((peer, Absent { base: Roster(input.u64()?), regions: input.bitmap()? }))
+        })
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! Reading: one I/O where the pages lie side by side, zeros where there are none.
+
+use alloc::vec::Vec;
+
+use block::{BLOCK, Buffer, Extent};
+
+use super::{Access, OpId, Pool, Scope, Whom, Work, bytes, clusters_of, new_op, resolve::Piece};
+use crate::{Error, Image, Io, IoError, Reply, RequestId, codec::index};
+
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    image: Image,
+    extent: Extent,
+    hashed: bool,
+    pieces: Vec<Piece>,
+    left: usize,
+    /// The only piece, or all of them put together.
+    data: Option<Buffer>,
+    failed: Option<IoError>,
+}
+
+/// What a device answers that says it read but gives too little.
+const SHORT: IoError = IoError { code: 5 };
+
+impl Pool {
+    pub(super) fn admit_read(
+        &mut self,
+        request: RequestId,
+        image: Image,
+        extent: Extent,
+        hashed: bool,
+    ) -> Result<(), Error> {
+        self.check_extent(self.find(image)?, extent)?;
+        let scope = match image {
+            Image::Replica(replica) => {
+                Some(Scope { replica, clusters: clusters_of(extent), access: Access::Read })
+            }
+            Image::Snapshot(..) => None,
+        };
+        let pieces = Vec::new();
+        let read = Read { image, extent, hashed, pieces, left: 0, data: None, failed: None };
+        self.enter(new_op(Some(request), scope, Work::Read(read)));
+        Ok(())
+    }
+
+    pub(super) fn run_read(&mut self, op: OpId) {
+        let Some(Work::Read(read)) = self.ops.get(op).map(|op| &op.work) else { return };
+        let (image, extent) = (read.image, read.extent);
+        let layer = match self.find(image) {
+            Ok(layer) => layer,
+            Err(error) => return self.finish(op, Err(error)),
+        };
+        let pieces = self.pieces(layer, extent);
+        if pieces.is_empty() {
+            return self.finish_read(op);
+        }
+        for (at, piece) in pieces.iter().enumerate() {
+            let offset = bytes(self.geometry.page(piece.cluster, piece.page));
+            let io = Io::Read { offset, len: index(bytes(piece.blocks.into())) };
+            self.io_on(io, Whom::Read { op, at }, piece.cluster, piece.clusters());
+        }
+        if let Some(Work::Read(read)) = self.ops.get_mut(op).map(|op| &mut op.work) {
+            read.left = pieces.len();
+            read.pieces = pieces;
+        }
+    }
+
+    pub(super) fn read_done(
+        &mut self,
+        op: OpId,
+        at: usize,
+        result: Result<Option<Buffer>, IoError>,
+    ) {
+        let Some(Work::Read(read)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
+        match result.and_then(|data| data.ok_or(SHORT)) {
+            Ok(data) => read.put(at, data),
+            Err(error) => read.failed = Some(error),
+        }
+        read.left -= 1;
+        if read.left == 0 {
+            self.finish_read(op);
+        }
+    }
+
+    fn finish_read(&mut self, op: OpId) {
+        let Some(Work::Read(read)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
+        let result = if let Some(error) = read.failed {
+            Err(Error::Io(error))
+        } else {
+            let len = index(read.extent.bytes());
+            let data = read.data.take().unwrap_or_else(|| Buffer::zeroed(len));
+            Ok(if read.hashed { Reply::Hashes(hashes(&data)) } else { Reply::Data(data) })
+        };
+        self.finish(op, result);
+    }
+}
+
+impl Read {
+    fn put(&mut self, at: usize, data: Buffer) {
+        let piece = self.pieces[at];
+        let len = index(bytes(piece.blocks.into()));
+        if data.len() != len {
+            self.failed = Some(SHORT);
+        } else if piece.blocks == self.extent.blocks {
+            self.data = Some(data);
+        } else {
+            let whole = index(self.extent.bytes());
+            let all = self.data.get_or_insert_with(|| Buffer::zeroed(whole));
+            let start = index(bytes(piece.at.into()));
+            let to = all.get_mut().expect("nobody else has seen it");
+            to[start..start + len].copy_from_slice(data.bytes());
+        }
+    }
+}
+
+/// One per block, to compare replicas without moving their data. Not against an adversary.
+fn hashes(data: &Buffer) -> Vec<u64> {
+    data.bytes().chunks_exact(BLOCK).map(hash).collect()
+}
+
+fn hash(block: &[u8]) -> u64 {
+    // Odd constants from the fractions of the golden ratio and of the square root of three.
+    let (words, _) = block.as_chunks::<8>();
+    let mixed = words.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |hash, word| {
+        (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0xbb67_ae85_84ca_a73b).rotate_left(29)
+    });
+    (mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

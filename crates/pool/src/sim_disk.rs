@@ -1,0 +1,239 @@
+//! A disk for tests and simulators that does what disks may do: complete in any order, and at a
+//! crash lose, keep or tear whatever was not synced, 512 bytes at a time.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec,
+    vec::Vec,
+};
+
+use block::Buffer;
+
+use crate::{Io, IoError, IoId, codec::index};
+
+const SECTOR: usize = 512;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// What completed is there; what was under way may be, in part.
+    Process,
+    /// Only what was synced is sure to be there.
+    Power,
+}
+
+#[derive(Clone, Debug)]
+pub struct SimDisk {
+    /// What a read sees.
+    now: Vec<u8>,
+    /// What survives for sure.
+    stable: Vec<u8>,
+    /// By sector, what was written since, with the number of the write.
+    unsynced: BTreeMap<usize, Vec<(u64, [u8; SECTOR])>>,
+    in_flight: Vec<Flight>,
+    writes: u64,
+    random: u64,
+    fails: Fails,
+}
+
+#[derive(Clone, Debug)]
+struct Flight {
+    id: IoId,
+    io: Io,
+    /// Writes completed when it was given to the disk.
+    after: u64,
+}
+
+/// What the disk refuses from now on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fails {
+    syncs: bool,
+    writes: bool,
+    reads: bool,
+}
+
+/// The error of a disk that refuses.
+pub const REFUSED: IoError = IoError { code: 5 };
+
+impl SimDisk {
+    pub fn new(blocks: u64, seed: u64) -> Self {
+        let len = index(blocks) * block::BLOCK;
+        Self {
+            now: vec![0; len],
+            stable: vec![0; len],
+            unsynced: BTreeMap::new(),
+            in_flight: Vec::new(),
+            writes: 0,
+            random: seed,
+            fails: Fails::default(),
+        }
+    }
+
+    pub fn blocks(&self) -> u64 {
+        u64::try_from(self.now.len() / block::BLOCK).unwrap_or(u64::MAX)
+    }
+
+    /// A larger device; what is new reads as zeros.
+    pub fn grow(&mut self, blocks: u64) {
+        let len = index(blocks) * block::BLOCK;
+        self.now.resize(len, 0);
+        self.stable.resize(len, 0);
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.now
+    }
+
+    /// Changes what is on the disk behind everybody's back.
+    pub fn damage(&mut self, offset: usize, flip: u8) {
+        self.now[offset] ^= flip;
+        self.stable[offset] ^= flip;
+    }
+
+    pub fn fail_syncs(&mut self, yes: bool) {
+        self.fails.syncs = yes;
+    }
+
+    pub fn fail_writes(&mut self, yes: bool) {
+        self.fails.writes = yes;
+    }
+
+    pub fn fail_reads(&mut self, yes: bool) {
+        self.fails.reads = yes;
+    }
+
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = seed;
+    }
+
+    pub fn submit(&mut self, id: IoId, io: Io) {
+        self.in_flight.push(Flight { id, io, after: self.writes });
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Completes one of what is under way, any of it.
+    pub fn complete(&mut self) -> Option<(IoId, Result<Option<Buffer>, IoError>)> {
+        let count = u64::try_from(self.in_flight.len()).unwrap_or(u64::MAX);
+        let at = index(self.draw().checked_rem(count)?);
+        let Flight { id, io, after } = self.in_flight.swap_remove(at);
+        Some((id, self.perform(&io, after)))
+    }
+
+    fn perform(&mut self, io: &Io, after: u64) -> Result<Option<Buffer>, IoError> {
+        match io {
+            Io::Read { .. } if self.fails.reads => Err(REFUSED),
+            Io::Write { .. } if self.fails.writes => Err(REFUSED),
+            Io::Sync if self.fails.syncs => Err(REFUSED),
+            Io::Read { offset, len } => {
+                let start = index(*offset);
+                let bytes = self.now.get(start..start + len).ok_or(REFUSED)?;
+                Ok(Some(Buffer::copy_of(bytes)))
+            }
+            Io::Write { offset, data, dsync } => {
+                self.write(index(*offset), data.bytes());
+                if *dsync {
+                    self.settle(index(*offset) / SECTOR, data.len() / SECTOR);
+                }
+                Ok(None)
+            }
+            Io::Sync => {
+                self.sync(after);
+                Ok(None)
+            }
+            Io::Discard { offset, len } => {
+                // A device may answer anything for what was discarded.
+                self.write(index(*offset), &vec![0xdd; index(*len)]);
+                Ok(None)
+            }
+        }
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset.is_multiple_of(block::BLOCK), "writes begin at blocks");
+        assert!(bytes.len().is_multiple_of(block::BLOCK), "writes are whole blocks");
+        self.writes += 1;
+        self.now[offset..offset + bytes.len()].copy_from_slice(bytes);
+        for (sector, data) in (offset / SECTOR..).zip(bytes.as_chunks::<SECTOR>().0) {
+            self.unsynced.entry(sector).or_default().push((self.writes, *data));
+        }
+    }
+
+    fn sync(&mut self, after: u64) {
+        let stable = &mut self.stable;
+        self.unsynced.retain(|sector, versions| {
+            if let Some((_, data)) = versions.iter().rev().find(|(write, _)| *write <= after) {
+                stable[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
+            }
+            versions.retain(|(write, _)| *write > after);
+            !versions.is_empty()
+        });
+    }
+
+    fn settle(&mut self, first: usize, count: usize) {
+        for sector in first..first + count {
+            self.unsynced.remove(&sector);
+            let place = sector * SECTOR..(sector + 1) * SECTOR;
+            self.stable[place.clone()].copy_from_slice(&self.now[place]);
+        }
+    }
+
+    /// Whatever was under way ends here, and the disk is as somebody finds it afterwards.
+    pub fn crash(&mut self, crash: Crash) {
+        for Flight { io, .. } in core::mem::take(&mut self.in_flight) {
+            if let Io::Write { offset, data, .. } = io {
+                self.land_in_part(index(offset), data.bytes());
+            }
+        }
+        if crash == Crash::Power {
+            self.lose();
+        }
+        self.stable.clone_from(&self.now);
+        self.unsynced.clear();
+        self.fails = Fails::default();
+    }
+
+    /// All, nothing, or any sectors of it.
+    fn land_in_part(&mut self, offset: usize, bytes: &[u8]) {
+        let mode = self.draw() % 3;
+        self.writes += 1;
+        for (sector, data) in (offset / SECTOR..).zip(bytes.as_chunks::<SECTOR>().0) {
+            if mode == 0 || mode == 1 && self.draw().is_multiple_of(2) {
+                self.unsynced.entry(sector).or_default().push((self.writes, *data));
+                self.now[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
+            }
+        }
+    }
+
+    fn lose(&mut self) {
+        let mode = self.draw() % 4;
+        let writes: BTreeSet<u64> = self.unsynced.values().flatten().map(|(at, _)| *at).collect();
+        let kept: BTreeSet<u64> =
+            writes.into_iter().filter(|_| self.draw().is_multiple_of(2)).collect();
+        self.now.clone_from(&self.stable);
+        for (sector, versions) in core::mem::take(&mut self.unsynced) {
+            let survivor = match mode {
+                0 => None,
+                1 => versions.last(),
+                2 => versions.iter().rev().find(|(write, _)| kept.contains(write)),
+                _ => {
+                    let count = u64::try_from(versions.len()).unwrap_or(u64::MAX);
+                    versions.get(index(self.draw() % (count + 1)))
+                }
+            };
+            if let Some((_, data)) = survivor {
+                self.now[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
+            }
+        }
+    }
+
+    /// The next number of a fixed row.
+    pub fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}

@@ -1,0 +1,242 @@
+//! One thing at a time, without crashes.
+
+use block::Extent;
+
+use super::world::{SMALL, World, clone_of, filled, fsck, new_replica, replica, snapshot, take};
+use crate::{Crash, Error, Image, PageState, Reply, Request, Stop};
+
+fn world() -> World {
+    let mut world = World::new(2048, SMALL, 1);
+    world.done(Request::Create(new_replica(1, 300))).unwrap();
+    world
+}
+
+const ONE: Image = Image::Replica(replica_one());
+
+const fn replica_one() -> model::ReplicaId {
+    model::ReplicaId::from_u128(1)
+}
+
+#[test]
+fn what_was_written_is_read_and_the_rest_is_zeros() {
+    let mut world = world();
+    let extent = Extent::new(60, 10);
+    world.write(1, extent, 9).unwrap();
+    assert_eq!(world.read(ONE, extent).unwrap(), filled(extent, 9));
+    let around = world.read(ONE, Extent::new(58, 14)).unwrap();
+    assert!(around.slice(0..2 * 4096).is_zero() && around.slice(12 * 4096..14 * 4096).is_zero());
+    assert_eq!(around.slice(2 * 4096..12 * 4096), filled(extent, 9));
+}
+
+#[test]
+fn an_overwrite_of_durable_pages_is_one_write_and_no_record() {
+    let mut world = world();
+    let extent = Extent::new(3, 4);
+    world.write(1, extent, 1).unwrap();
+    world.done(Request::Flush).unwrap();
+    world.settle().unwrap();
+    let before = world.ios;
+    world.write(1, extent, 2).unwrap();
+    assert_eq!(world.ios - before, 1);
+    world.read(ONE, extent).unwrap();
+    assert_eq!(world.ios - before, 2);
+    world.done(Request::Flush).unwrap();
+    assert_eq!(world.ios - before, 3);
+}
+
+#[test]
+fn what_is_outside_or_unknown_is_refused() {
+    let mut world = world();
+    let write = |of, start, blocks| {
+        let extent = Extent::new(start, blocks);
+        let data = filled(extent, 1);
+        Request::Write { replica: replica(of), extent, data, fua: false }
+    };
+    assert_eq!(world.ask(write(1, 299, 2)).unwrap(), Err(Error::OutOfRange));
+    assert_eq!(world.ask(write(1, 0, 0)).unwrap(), Err(Error::OutOfRange));
+    assert_eq!(world.ask(write(2, 0, 1)).unwrap(), Err(Error::NotFound));
+    let again = Request::Create(new_replica(1, 3));
+    assert_eq!(world.ask(again).unwrap(), Err(Error::Exists));
+    let extent = Extent::new(u64::MAX, 2);
+    let read = Request::Read { image: ONE, extent };
+    assert_eq!(world.ask(read).unwrap(), Err(Error::OutOfRange));
+}
+
+#[test]
+fn a_deallocated_range_reads_zeros_and_gives_its_space_back() {
+    let mut world = world();
+    let all = Extent::new(0, 300);
+    world.write(1, all, 5).unwrap();
+    let used = world.pool.stats().used;
+    let zero = Request::Zero { replica: replica(1), extent: Extent::new(0, 200), fua: true };
+    world.done(zero).unwrap();
+    world.check_accounts();
+    assert!(world.pool.stats().used < used);
+    let read = world.read(ONE, all).unwrap();
+    assert!(read.slice(0..200 * 4096).is_zero());
+    assert_eq!(read.slice(200 * 4096..300 * 4096), filled(Extent::new(200, 100), 5));
+}
+
+#[test]
+fn snapshots_keep_what_was_and_clones_begin_with_it() {
+    let mut world = world();
+    let extent = Extent::new(10, 20);
+    world.write(1, extent, 1).unwrap();
+    world.done(take(5, 1)).unwrap();
+    world.write(1, Extent::new(10, 5), 2).unwrap();
+    let zero = Request::Zero { replica: replica(1), extent: Extent::new(15, 5), fua: false };
+    world.done(zero).unwrap();
+    world.done(Request::Create(clone_of(2, 5, 400))).unwrap();
+    world.write(2, Extent::new(12, 1), 3).unwrap();
+
+    let frozen = Image::Snapshot(replica(1), snapshot(5));
+    assert_eq!(world.read(frozen, extent).unwrap(), filled(extent, 1));
+    let live = world.read(ONE, extent).unwrap();
+    assert_eq!(live.slice(0..5 * 4096), filled(Extent::new(10, 5), 2));
+    assert!(live.slice(5 * 4096..10 * 4096).is_zero());
+    let states = world.pool.alloc_map(ONE, Extent::new(9, 12)).unwrap();
+    let states: alloc::vec::Vec<_> =
+        states.iter().map(|(run, state)| (run.blocks, *state)).collect();
+    let expected = [
+        (1, PageState::Hole),
+        (5, PageState::Own),
+        (5, PageState::Hole),
+        (1, PageState::Inherited),
+    ];
+    assert_eq!(states, expected);
+    let clone = world.read(Image::Replica(replica(2)), extent).unwrap();
+    assert_eq!(clone.slice(2 * 4096..3 * 4096), filled(Extent::new(12, 1), 3));
+    assert_eq!(clone.slice(3 * 4096..20 * 4096), filled(Extent::new(13, 17), 1));
+}
+
+#[test]
+fn a_deleted_snapshot_is_merged_away_and_nothing_else_changes() {
+    let mut world = world();
+    let extent = Extent::new(0, 130);
+    world.write(1, extent, 1).unwrap();
+    world.done(take(5, 1)).unwrap();
+    world.write(1, Extent::new(5, 5), 2).unwrap();
+    let live = world.read(ONE, extent).unwrap();
+    let delete = Request::DeleteSnapshot { replica: replica(1), snapshot: snapshot(5) };
+    world.done(delete.clone()).unwrap();
+    world.settle().unwrap();
+    world.done(Request::Flush).unwrap();
+    world.settle().unwrap();
+    assert_eq!(world.read(ONE, extent).unwrap(), live);
+    assert_eq!(world.pool.replica(replica(1)).unwrap().space.ancestors.0, 0);
+    assert_eq!(world.pool.stats().used.0, 3 << 18);
+    assert_eq!(world.ask(delete).unwrap(), Err(Error::NotFound));
+    world.check_accounts();
+}
+
+#[test]
+fn an_exported_pool_is_clean_and_complete() {
+    let mut world = world();
+    let extent = Extent::new(0, 70);
+    world.write(1, extent, 4).unwrap();
+    world.done(Request::Export).unwrap();
+    assert_eq!(world.ask(Request::Flush).unwrap(), Err(Error::Exported));
+    let report = fsck(&mut world.disk).unwrap();
+    assert!(report.is_clean && report.replicas == 1 && report.batches == 0);
+    assert_eq!(world.open(), Stop::Clean);
+    assert_eq!(world.read(ONE, extent).unwrap(), filled(extent, 4));
+    assert_eq!(world.crash(Crash::Process), Stop::Process);
+    assert_eq!(world.crash(Crash::Power), Stop::Power);
+    assert_eq!(world.read(ONE, extent).unwrap(), filled(extent, 4));
+}
+
+#[test]
+fn a_full_pool_refuses_writes_and_still_deletes() {
+    let mut world = World::new(1024, SMALL, 1);
+    world.done(Request::Create(new_replica(1, 4096))).unwrap();
+    let mut at = 0;
+    let refused = loop {
+        let extent = Extent::new(at, 64);
+        let data = filled(extent, 1);
+        let write = Request::Write { replica: replica(1), extent, data, fua: false };
+        if let Err(error) = world.ask(write).unwrap() {
+            break error;
+        }
+        at += 64;
+    };
+    assert_eq!(refused, Error::NoSpace);
+    assert_eq!(world.pool.stats().free.0, 0);
+    world.done(take(5, 1)).unwrap();
+    let zero = Request::Zero { replica: replica(1), extent: Extent::new(0, 640), fua: false };
+    world.done(zero).unwrap();
+    world.done(Request::DeleteSnapshot { replica: replica(1), snapshot: snapshot(5) }).unwrap();
+    world.settle().unwrap();
+    world.done(Request::Delete { replica: replica(1) }).unwrap();
+    world.settle().unwrap();
+    world.done(Request::Flush).unwrap();
+    assert_eq!(world.pool.stats().free, world.pool.stats().capacity);
+}
+
+#[test]
+fn a_thick_replica_never_runs_out_of_what_was_set_aside() {
+    let mut world = World::new(2048, SMALL, 1);
+    let thick = crate::NewReplica { thin: false, ..new_replica(1, 640) };
+    world.done(Request::Create(thick)).unwrap();
+    world.done(Request::Create(new_replica(2, 8192))).unwrap();
+    let mut at = 0;
+    loop {
+        let extent = Extent::new(at, 64);
+        let data = filled(extent, 1);
+        let write = Request::Write { replica: replica(2), extent, data, fua: false };
+        if world.ask(write).unwrap().is_err() {
+            break;
+        }
+        at += 64;
+    }
+    for at in (0..640).step_by(64) {
+        world.write(1, Extent::new(at, 64), 2).unwrap();
+    }
+    let zero = Request::Zero { replica: replica(1), extent: Extent::new(0, 640), fua: false };
+    world.done(zero).unwrap();
+    world.write(1, Extent::new(0, 640), 3).unwrap();
+    assert_eq!(world.ask(take(5, 1)).unwrap(), Err(Error::NoSpace));
+    world.check_accounts();
+}
+
+#[test]
+fn a_failed_sync_is_never_taken_back() {
+    let mut world = world();
+    world.write(1, Extent::new(0, 1), 1).unwrap();
+    world.disk.fail_syncs(true);
+    assert!(matches!(world.ask(Request::Flush).unwrap(), Err(Error::Faulted { .. })));
+    world.disk.fail_syncs(false);
+    assert!(matches!(world.ask(Request::Flush).unwrap(), Err(Error::Faulted { .. })));
+    assert!(world.pool.fault().is_some());
+    assert!(world.read(ONE, Extent::new(0, 1)).is_ok());
+}
+
+#[test]
+fn a_failed_read_is_told_and_hashes_tell_blocks_apart() {
+    let mut world = world();
+    world.done(Request::Flush).unwrap();
+    let extent = Extent::new(0, 3);
+    world.disk.fail_reads(true);
+    world.write(1, extent, 1).unwrap();
+    assert!(matches!(world.ask(Request::Read { image: ONE, extent }).unwrap(), Err(Error::Io(_))));
+    world.disk.fail_reads(false);
+    let hashes = world.ask(Request::Hash { image: ONE, extent }).unwrap().unwrap();
+    let Reply::Hashes(hashes) = hashes else { panic!("hashes were asked for") };
+    assert!(hashes.len() == 3 && hashes[0] != hashes[1]);
+}
+
+#[test]
+fn a_pool_grows_onto_a_larger_device() {
+    let mut world = world();
+    let before = world.pool.stats().capacity;
+    assert_eq!(world.ask(Request::Grow { blocks: 1 }).unwrap(), Err(Error::OutOfRange));
+    world.disk.grow(4096);
+    let sizes = world.pool.geometry().table.blocks / 2 * 126 * 64;
+    assert!(sizes >= 2048);
+    world.done(Request::Grow { blocks: 4000 }).unwrap();
+    assert!(world.pool.stats().capacity > before);
+    world.write(1, Extent::new(0, 300), 8).unwrap();
+    world.crash(Crash::Process);
+    assert!(world.pool.stats().capacity > before);
+    let read = world.read(ONE, Extent::new(0, 300)).unwrap();
+    assert_eq!(read, filled(Extent::new(0, 300), 8));
+}
