@@ -1,12 +1,14 @@
 //! The one binary.
 //!
-//! For now it holds what a person needs at the store: checking, reading, backing up and restoring
-//! it, and judging its records by the promises. Controller, engine and node join it as they are
-//! built.
+//! For now it holds the controller, and what a person needs at the store: checking, reading,
+//! backing up and restoring it, and judging its records by the promises. Engine and node join it as
+//! they are built.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
+mod controller_command;
 mod doctor;
+mod listen;
 mod store_command;
 
 use std::process::ExitCode;
@@ -22,6 +24,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a controller: it decides what engines and hosts do
+    Controller(controller_command::ControllerCommand),
     /// Check, read, back up and restore an embedded store that no controller has open
     #[command(subcommand)]
     Store(store_command::StoreCommand),
@@ -31,6 +35,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Controller(command) => command.run(),
         Command::Store(command) => command.run(),
         Command::Doctor(doctor) => doctor.run(),
     };

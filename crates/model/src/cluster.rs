@@ -1,6 +1,6 @@
 //! The identity of a store, and the history by which pools recognise it.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct Cluster {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Term {
     pub leader: InstanceId,
+    /// Where the leader takes users' requests, so that a standby can pass them on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     #[serde(flatten)]
     pub extra: Extra,
 }

@@ -220,7 +220,8 @@ impl<P: Planner> Reconciler<P> {
     fn enter(&mut self, lease: Lease, created: Revision) {
         let commit = self.commits.next_id();
         let term = self.random_id(commit.0);
-        let record = Record::Term(Term { leader: term, extra: Extra::new() });
+        let address = self.config.address.clone();
+        let record = Record::Term(Term { leader: term, address, extra: Extra::new() });
         let number = self.world.history.next_number();
         let mut txn = Txn::default()
             .guard(Compare { key: Key::Leader, expect: Expect::CreatedAt(created) })

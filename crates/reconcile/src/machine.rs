@@ -2,6 +2,7 @@
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    string::String,
     vec::Vec,
 };
 
@@ -21,11 +22,13 @@ pub struct Config {
     /// For jitter and new ids: random.
     pub seed: u64,
     pub periods: Periods,
+    /// Where this controller takes users' requests while it leads.
+    pub address: Option<String>,
 }
 
 impl Config {
     pub fn new(instance: InstanceId, seed: u64) -> Self {
-        Self { instance, seed, periods: Periods::default() }
+        Self { instance, seed, periods: Periods::default(), address: None }
     }
 }
 

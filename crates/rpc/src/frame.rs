@@ -76,6 +76,13 @@ impl<T: DeserializeOwned> Receiver<T> {
     }
 }
 
+impl<T> Sender<T> {
+    /// For a side that learns from the first message what the other one understands.
+    pub(crate) fn retyped<Other>(self) -> Sender<Other> {
+        Sender { to: self.to, kind: PhantomData }
+    }
+}
+
 impl<T: Serialize> Sender<T> {
     pub async fn send(&mut self, message: &T) -> Result<(), FrameError> {
         let bytes = serde_json::to_vec(message)?;

@@ -1,9 +1,9 @@
-//! The stream between a controller and the engines: `model` types in a thin envelope.
+//! The stream between a controller and the engines and hosts: `model` types in a thin envelope.
 //!
-//! An engine dials every controller that it knows, says who it is, and from then on each side sends
-//! what it has to say, in order. There is no request id but for membership records: a config's
-//! generation and an inventory's sequence tell what belongs to what, and a lost connection is
-//! followed by everything anew.
+//! An engine, or a host's agent, dials every controller that it knows, says who it is, and from
+//! then on each side sends what it has to say, in order. There is no request id but for membership
+//! records: a config's generation and an inventory's sequence tell what belongs to what, and a lost
+//! connection is followed by everything anew.
 #![forbid(unsafe_code)]
 
 mod frame;
@@ -13,6 +13,8 @@ mod server;
 mod through;
 
 pub use frame::{FrameError, Receiver, Sender, split};
-pub use message::{Hello, MembershipAnswer, MembershipAsk, ToController, ToEngine};
+pub use message::{
+    Hello, HostHello, MembershipAnswer, MembershipAsk, ToController, ToEngine, ToHost,
+};
 pub use server::{Heard, SessionId, What, serve};
 pub use through::{Asked, Through};

@@ -1,7 +1,8 @@
 //! What is said.
 
 use model::{
-    Difference, InstanceId, Inventory, Membership, NodeConfig, NodeId, Revision, VolumeId,
+    Difference, HostConfig, HostId, HostInventory, InstanceId, Inventory, Membership, NodeConfig,
+    NodeId, Revision, VolumeId,
 };
 use ports::{EngineError, MembershipError};
 use serde::{Deserialize, Serialize};
@@ -18,13 +19,32 @@ pub struct Hello {
     pub version: String,
 }
 
+/// The first message of a host's agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostHello {
+    pub host: HostId,
+    pub name: String,
+    /// The NVMe qualified name it connects with.
+    pub nqn: String,
+    /// The storage node on the same machine, if there is one.
+    pub node: Option<NodeId>,
+    pub instance: InstanceId,
+    /// The version of the program, for people.
+    pub version: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToController {
     Hello(Hello),
+    HostHello(HostHello),
     Heartbeat,
+    /// These nodes served something since the last heartbeat: they live, whatever their own streams
+    /// say.
+    HeardThrough(Vec<NodeId>),
     Inventory(Box<Inventory>),
     Difference(Box<Difference>),
-    /// The answer to `ToEngine::Apply`.
+    HostInventory(Box<HostInventory>),
+    /// The answer to `ToEngine::Apply` and `ToHost::Apply`.
     Applied(Result<Revision, EngineError>),
     Ask {
         call: u64,
@@ -41,6 +61,13 @@ pub enum ToEngine {
         call: u64,
         answer: MembershipAnswer,
     },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToHost {
+    Apply(Box<HostConfig>),
+    /// Send the whole inventory.
+    Inventory,
 }
 
 /// About a membership record. Its revision travels beside it: it is no part of what is stored.

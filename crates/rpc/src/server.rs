@@ -2,8 +2,9 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use model::{Difference, Inventory, Revision};
+use model::{Difference, HostInventory, Inventory, NodeId, Revision};
 use ports::{EngineError, Memberships};
+use serde::Serialize;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc},
@@ -13,11 +14,11 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    FrameError, Hello, MembershipAnswer, MembershipAsk, Receiver, Sender, ToController, ToEngine,
-    limits, split,
+    FrameError, Hello, HostHello, MembershipAnswer, MembershipAsk, Receiver, Sender, ToController,
+    ToEngine, ToHost, limits, split,
 };
 
-/// One connection of an engine.
+/// One connection of an engine or a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
@@ -34,9 +35,15 @@ pub enum What {
         hello: Hello,
         to: mpsc::Sender<ToEngine>,
     },
+    HostOpened {
+        hello: HostHello,
+        to: mpsc::Sender<ToHost>,
+    },
     Heartbeat,
+    HeardThrough(Vec<NodeId>),
     Inventory(Box<Inventory>),
     Difference(Box<Difference>),
+    HostInventory(Box<HostInventory>),
     Applied(Result<Revision, EngineError>),
     /// The connection ended: a process that is killed is seen by this, with no timer.
     Closed,
@@ -86,41 +93,63 @@ struct Session {
 impl Session {
     async fn run<M: Memberships + 'static>(self, stream: TcpStream, from: SocketAddr, m: Arc<M>) {
         let Ok((mut incoming, outgoing)) = split(stream) else { return };
-        let hello = match timeout(limits::HELLO_TIMEOUT, incoming.next()).await {
-            Ok(Ok(Some(ToController::Hello(hello)))) => hello,
+        let first = timeout(limits::HELLO_TIMEOUT, incoming.next()).await;
+        let end = match first {
+            Ok(Ok(Some(ToController::Hello(hello)))) => {
+                let (to, queued) = mpsc::channel(limits::BACKLOG);
+                let opened = What::Opened { hello, to: to.clone() };
+                self.converse(opened, &mut incoming, Some((to, m)), outgoing, queued).await
+            }
+            Ok(Ok(Some(ToController::HostHello(hello)))) => {
+                let (to, queued) = mpsc::channel(limits::BACKLOG);
+                let opened = What::HostOpened { hello, to };
+                // Only engines own membership records.
+                let nothing: Option<(_, Arc<M>)> = None;
+                self.converse(opened, &mut incoming, nothing, outgoing.retyped(), queued).await
+            }
             other => return debug!(%from, ?other, "a connection did not say who it is"),
         };
-        let (to, queued) = mpsc::channel(limits::BACKLOG);
-        let opened = What::Opened { hello, to: to.clone() };
-        if self.tell(opened).await {
-            // Whichever ends first ends both: a connection that only listens is of no use.
-            let end = tokio::select! {
-                end = self.listen(&mut incoming, &to, m) => end,
-                end = talk(outgoing, queued) => end,
-            };
-            if let Err(error) = end {
-                debug!(%from, %error, "a connection failed");
-            }
+        if let Err(error) = end {
+            debug!(%from, %error, "a connection failed");
         }
         self.tell(What::Closed).await;
+    }
+
+    async fn converse<M: Memberships + 'static, T: Serialize>(
+        &self,
+        opened: What,
+        incoming: &mut Receiver<ToController>,
+        asks: Option<(mpsc::Sender<ToEngine>, Arc<M>)>,
+        outgoing: Sender<T>,
+        queued: mpsc::Receiver<T>,
+    ) -> Result<(), FrameError> {
+        if !self.tell(opened).await {
+            return Ok(());
+        }
+        // Whichever ends first ends both: a connection that only listens is of no use.
+        tokio::select! {
+            end = self.listen(incoming, asks) => end,
+            end = talk(outgoing, queued) => end,
+        }
     }
 
     async fn listen<M: Memberships + 'static>(
         &self,
         incoming: &mut Receiver<ToController>,
-        to: &mpsc::Sender<ToEngine>,
-        memberships: Arc<M>,
+        membership: Option<(mpsc::Sender<ToEngine>, Arc<M>)>,
     ) -> Result<(), FrameError> {
         let mut asks = JoinSet::new();
         while let Some(message) = incoming.next().await? {
             while asks.try_join_next().is_some() {}
             let what = match message {
                 ToController::Heartbeat => What::Heartbeat,
+                ToController::HeardThrough(nodes) => What::HeardThrough(nodes),
                 ToController::Inventory(inventory) => What::Inventory(inventory),
                 ToController::Difference(difference) => What::Difference(difference),
+                ToController::HostInventory(inventory) => What::HostInventory(inventory),
                 ToController::Applied(answer) => What::Applied(answer),
                 ToController::Ask { call, ask } => {
-                    let (memberships, to) = (Arc::clone(&memberships), to.clone());
+                    let Some((to, memberships)) = membership.clone() else { return Ok(()) };
                     asks.spawn(async move {
                         let answer = answer(&*memberships, ask).await;
                         // A connection that is gone needs no answer.
@@ -128,7 +157,7 @@ impl Session {
                     });
                     continue;
                 }
-                ToController::Hello(_) => return Ok(()),
+                ToController::Hello(_) | ToController::HostHello(_) => return Ok(()),
             };
             if !self.tell(what).await {
                 return Ok(());
@@ -142,9 +171,9 @@ impl Session {
     }
 }
 
-async fn talk(
-    mut outgoing: Sender<ToEngine>,
-    mut queued: mpsc::Receiver<ToEngine>,
+async fn talk<T: Serialize>(
+    mut outgoing: Sender<T>,
+    mut queued: mpsc::Receiver<T>,
 ) -> Result<(), FrameError> {
     while let Some(message) = queued.recv().await {
         outgoing.send(&message).await?;

@@ -91,3 +91,39 @@ async fn a_membership_record_is_read_and_swapped_through_the_controller() {
         assert_eq!((of, answer.is_ok()), (call, works));
     }
 }
+
+fn host_hello() -> ToController {
+    ToController::HostHello(HostHello {
+        host: model::HostId::from_u128(9),
+        name: "h".into(),
+        nqn: "nqn.2026-01.holdfast:h".into(),
+        node: None,
+        instance: InstanceId::from_u128(3),
+        version: "0.1.0".into(),
+    })
+}
+
+#[tokio::test]
+async fn a_host_is_heard_and_can_be_told() {
+    let (address, mut hearing) = controller().await;
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut incoming, mut outgoing) = split::<ToHost, ToController>(stream).unwrap();
+    outgoing.send(&host_hello()).await.unwrap();
+    let What::HostOpened { hello, to } = next(&mut hearing).await else { panic!("no host") };
+    assert_eq!(hello.name, "h");
+    to.send(ToHost::Inventory).await.unwrap();
+    assert_eq!(incoming.next().await.unwrap(), Some(ToHost::Inventory));
+}
+
+/// ST-5: membership records belong to engines.
+#[tokio::test]
+async fn a_host_that_asks_for_a_membership_record_is_hung_up_on() {
+    let (address, mut hearing) = controller().await;
+    let (mut incoming, mut outgoing) = dial(address).await;
+    outgoing.send(&host_hello()).await.unwrap();
+    assert!(matches!(next(&mut hearing).await, What::HostOpened { .. }));
+    let ask = MembershipAsk::Read { volume: VOLUME };
+    outgoing.send(&ToController::Ask { call: 1, ask }).await.unwrap();
+    assert!(matches!(incoming.next().await, Ok(None) | Err(_)));
+    assert!(matches!(next(&mut hearing).await, What::Closed));
+}

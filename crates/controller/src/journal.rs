@@ -1,0 +1,79 @@
+//! What the store says to people and not to the planner: events, and who leads.
+
+use std::collections::BTreeMap;
+
+use model::{Event, Key, Record};
+use reconcile::{Change, Entry};
+
+/// The events that the store holds, which are bounded there.
+#[derive(Debug, Default)]
+pub struct Journal {
+    events: BTreeMap<u64, Event>,
+    lead: Lead,
+    term: u64,
+}
+
+/// Who leads, as the store tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lead {
+    pub is_taken: bool,
+    /// Where the newest leader takes requests.
+    pub address: Option<String>,
+}
+
+impl Journal {
+    /// Up to `limit` events after a number, oldest first.
+    pub fn after(&self, number: Option<u64>, limit: usize) -> Vec<(u64, Event)> {
+        let from = number.map_or(0, |number| number.saturating_add(1));
+        self.events.range(from..).take(limit).map(|(n, event)| (*n, event.clone())).collect()
+    }
+
+    /// The number of the newest event.
+    pub fn newest(&self) -> Option<u64> {
+        self.events.last_key_value().map(|(number, _)| *number)
+    }
+
+    pub const fn lead(&self) -> &Lead {
+        &self.lead
+    }
+
+    pub(crate) fn load(&mut self, entries: &[Entry]) {
+        *self = Self::default();
+        for entry in entries {
+            self.put(entry);
+        }
+    }
+
+    pub(crate) fn change(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Put(entry) => self.put(entry),
+                Change::Deleted { key } => match key.parse() {
+                    Ok(Key::Event(number)) => {
+                        self.events.remove(&number);
+                    }
+                    Ok(Key::Leader) => self.lead.is_taken = false,
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    fn put(&mut self, entry: &Entry) {
+        let Ok(key) = entry.key.parse::<Key>() else { return };
+        if !matches!(key, Key::Event(_) | Key::Leader | Key::Term(_)) {
+            return;
+        }
+        match (&key, Record::decode(&key, &entry.value, entry.modified)) {
+            (Key::Event(number), Ok(Record::Event(event))) => {
+                self.events.insert(*number, *event);
+            }
+            (Key::Leader, Ok(_)) => self.lead.is_taken = true,
+            (Key::Term(number), Ok(Record::Term(term))) if *number >= self.term => {
+                self.term = *number;
+                self.lead.address = term.address;
+            }
+            _ => {}
+        }
+    }
+}

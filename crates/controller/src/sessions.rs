@@ -1,0 +1,177 @@
+//! Who is connected: from streams to events, and from configs to streams.
+
+use std::collections::BTreeMap;
+
+use model::{HostConfig, HostId, InstanceId, NodeConfig, NodeId, Revision};
+use plan::World;
+use ports::EngineError;
+use reconcile::{Event, Rejection};
+use rpc::{Heard, Hello, HostHello, SessionId, ToEngine, ToHost, What};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    open: BTreeMap<SessionId, Peer>,
+    /// The newest session of each.
+    nodes: BTreeMap<NodeId, SessionId>,
+    hosts: BTreeMap<HostId, SessionId>,
+}
+
+#[derive(Debug)]
+enum Peer {
+    Node { node: NodeId, instance: InstanceId, to: mpsc::Sender<ToEngine>, whole: Whole },
+    Host { host: HostId, instance: InstanceId, to: mpsc::Sender<ToHost> },
+}
+
+/// Whether an engine was asked for its whole inventory, which has not come yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whole {
+    Known,
+    Asked,
+}
+
+impl Sessions {
+    /// What the brain must hear of it.
+    pub(crate) fn heard(&mut self, world: &World, heard: Heard) -> Vec<Event> {
+        let Heard { session, what } = heard;
+        match what {
+            What::Opened { hello, to } => vec![self.node_opened(session, hello, to)],
+            What::HostOpened { hello, to } => vec![self.host_opened(session, hello, to)],
+            What::Closed => self.closed(session).into_iter().collect(),
+            What::HeardThrough(nodes) => {
+                let known = nodes.into_iter().filter(|node| world.nodes.contains_key(node));
+                known.map(|node| Event::HeardThrough { node }).collect()
+            }
+            what => {
+                let Some(peer) = self.open.get_mut(&session) else { return Vec::new() };
+                peer.said(world, what).into_iter().collect()
+            }
+        }
+    }
+
+    fn node_opened(
+        &mut self,
+        session: SessionId,
+        hello: Hello,
+        to: mpsc::Sender<ToEngine>,
+    ) -> Event {
+        let Hello { node, name, address, instance, version } = hello;
+        info!(%node, name, version, "engine connected");
+        self.nodes.insert(node, session);
+        self.open.insert(session, Peer::Node { node, instance, to, whole: Whole::Known });
+        Event::NodeRegistered { node, name, address, instance }
+    }
+
+    fn host_opened(
+        &mut self,
+        session: SessionId,
+        hello: HostHello,
+        to: mpsc::Sender<ToHost>,
+    ) -> Event {
+        let HostHello { host, name, nqn, node, instance, version } = hello;
+        info!(%host, name, version, "host connected");
+        self.hosts.insert(host, session);
+        self.open.insert(session, Peer::Host { host, instance, to });
+        Event::HostRegistered { host, name, nqn, node, instance }
+    }
+
+    /// A session that another one has followed says nothing by its end.
+    fn closed(&mut self, session: SessionId) -> Option<Event> {
+        match self.open.remove(&session)? {
+            Peer::Node { node, instance, .. } => {
+                info!(%node, "engine disconnected");
+                let newest = self.nodes.get(&node) == Some(&session);
+                newest.then(|| self.nodes.remove(&node))?;
+                Some(Event::NodeClosed { node, instance })
+            }
+            Peer::Host { host, instance, .. } => {
+                info!(%host, "host disconnected");
+                let newest = self.hosts.get(&host) == Some(&session);
+                newest.then(|| self.hosts.remove(&host))?;
+                Some(Event::HostClosed { host, instance })
+            }
+        }
+    }
+
+    /// Sends a config; what the brain must hear if that cannot be.
+    pub(crate) fn apply(&mut self, node: NodeId, config: NodeConfig) -> Option<Event> {
+        let session = self.nodes.get(&node).and_then(|session| self.open.get(session));
+        let sent = match session {
+            Some(Peer::Node { to, .. }) => to.try_send(ToEngine::Apply(Box::new(config))).is_ok(),
+            _ => false,
+        };
+        let answer = Err(Rejection::Unreachable);
+        (!sent).then_some(Event::NodeAnswered { node, answer })
+    }
+
+    pub(crate) fn apply_host(&mut self, host: HostId, config: HostConfig) -> Option<Event> {
+        let session = self.hosts.get(&host).and_then(|session| self.open.get(session));
+        let sent = match session {
+            Some(Peer::Host { to, .. }) => to.try_send(ToHost::Apply(Box::new(config))).is_ok(),
+            _ => false,
+        };
+        let answer = Err(Rejection::Unreachable);
+        (!sent).then_some(Event::HostAnswered { host, answer })
+    }
+}
+
+impl Peer {
+    /// Nobody speaks for another: what names another node, host or process than that of the
+    /// session's greeting is dropped.
+    fn said(&mut self, world: &World, what: What) -> Option<Event> {
+        match (self, what) {
+            (Self::Node { node, instance, .. }, What::Heartbeat) => {
+                Some(Event::Heartbeat { node: *node, instance: *instance })
+            }
+            (Self::Node { node, instance, whole, .. }, What::Inventory(inventory)) => {
+                *whole = Whole::Known;
+                let own = (inventory.node, inventory.instance) == (*node, *instance);
+                own.then_some(Event::Inventory(inventory))
+            }
+            (Self::Node { node, instance, to, whole }, What::Difference(difference)) => {
+                if (difference.node, difference.instance) != (*node, *instance) {
+                    return None;
+                }
+                let known = world.node(*node).and_then(|view| view.inventory.as_ref());
+                let fits = known.is_some_and(|known| {
+                    known.instance == *instance
+                        && (known.sequence == difference.base
+                            || known.sequence >= difference.sequence)
+                });
+                // A heartbeat, as far as it goes; the whole is asked for once.
+                if !fits && *whole == Whole::Known && to.try_send(ToEngine::Inventory).is_ok() {
+                    *whole = Whole::Asked;
+                }
+                Some(Event::Difference(*difference))
+            }
+            (Self::Node { node, .. }, What::Applied(answer)) => {
+                Some(Event::NodeAnswered { node: *node, answer: judged(answer) })
+            }
+            (Self::Host { host, instance, .. }, What::Heartbeat) => {
+                Some(Event::HostHeartbeat { host: *host, instance: *instance })
+            }
+            (Self::Host { host, instance, .. }, What::HostInventory(inventory)) => {
+                let own = (inventory.host, inventory.instance) == (*host, *instance);
+                own.then_some(Event::HostInventory(*inventory))
+            }
+            (Self::Host { host, .. }, What::Applied(answer)) => {
+                Some(Event::HostAnswered { host: *host, answer: judged(answer) })
+            }
+            (peer, what) => {
+                warn!(?peer, ?what, "a word out of place");
+                None
+            }
+        }
+    }
+}
+
+fn judged(answer: Result<Revision, EngineError>) -> Result<Revision, Rejection> {
+    answer.map_err(|error| match error {
+        EngineError::NeedsWhole { at } => Rejection::NeedsWhole { at },
+        EngineError::Older { at } => Rejection::Older { at },
+        EngineError::OtherInstance { instance } => Rejection::OtherInstance { instance },
+        EngineError::OtherEra => Rejection::OtherEra,
+        EngineError::Unreachable { .. } => Rejection::Unreachable,
+    })
+}

@@ -1,0 +1,391 @@
+//! The controller on real stores, with engines and hosts that speak the real stream.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod engine;
+mod host;
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use controller::{Controller, Handle, Inside, Opened, Settings, StoreUrl};
+use engine::{Disks, Engine};
+use host::Host;
+use model::{
+    AttemptId, Bytes, Key, Liveness, NodeId, PoolId, PoolSpec, Publication, Record, Time, VolumeId,
+    VolumeSpec, VolumeStage, Write,
+};
+use plan::{Refusal, Request};
+use ports::Store;
+use store::{
+    etcd::{self, Etcd},
+    memory::Memory,
+};
+use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+const PATIENCE: Duration = Duration::from_secs(40);
+
+struct Running {
+    handle: Handle,
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    fn start<S: Store + Clone + 'static>(store: S, listener: TcpListener) -> Self {
+        let address = listener.local_addr().unwrap();
+        let settings =
+            Settings { address: Some(format!("http://{address}")), ..Settings::default() };
+        let (controller, handle) = Controller::new(store, &settings);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(controller.run(listener, stop.clone()));
+        Self { handle, address, stop, task }
+    }
+
+    async fn until<T: Send + 'static>(
+        &self,
+        what: &str,
+        look: impl Fn(&Inside<'_>) -> Option<T> + Send + Clone + 'static,
+    ) -> T {
+        if let Ok(found) = timeout(PATIENCE, self.handle.until(look)).await {
+            return found.unwrap();
+        }
+        let words = self.handle.look(|inside| {
+            let plans = plan::sweep(inside.world());
+            format!("leads: {}, {plans:#?}", inside.is_leader())
+        });
+        panic!("not within {PATIENCE:?}: {what}; {}", words.await.unwrap())
+    }
+
+    async fn leads(&self) {
+        self.until("leading", |inside| inside.is_leader().then_some(())).await;
+    }
+
+    /// As kill -9 would end it: nothing is given away.
+    async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        timeout(PATIENCE, self.task).await.unwrap().unwrap();
+    }
+}
+
+async fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+async fn embedded(folder: &Path) -> store::embedded::Embedded {
+    match StoreUrl::Embedded(folder.to_owned()).open().await.unwrap() {
+        Opened::Embedded(store) => store,
+        Opened::Etcd(_) => panic!("no embedded store"),
+    }
+}
+
+fn pool(number: u128) -> PoolId {
+    PoolId::from_u128(100 + number)
+}
+
+fn volume() -> VolumeId {
+    VolumeId::from_u128(1000)
+}
+
+fn now() -> Time {
+    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    Time(wall.as_millis().try_into().unwrap())
+}
+
+/// Three nodes, each with a pool that is online.
+async fn make_pools(controller: &Running) {
+    for number in 1..=3 {
+        let node = NodeId::from_u128(number);
+        controller.until("a node", move |i| i.world().node(node).map(|_| ())).await;
+        let spec = PoolSpec {
+            node,
+            disks: vec!["/dev/x".into()],
+            deleting: false,
+            forgotten: false,
+            extra: [].into(),
+        };
+        let (id, name, labels) = (pool(number), format!("p{number}"), [].into());
+        controller.handle.ask(Request::CreatePool { id, name, labels, spec }).await.unwrap();
+        let online = move |inside: &Inside<'_>| {
+            let pool = inside.world().pools.get(&pool(number))?;
+            let ready = pool.record.layout.stage == model::PoolStage::Ready;
+            (ready && pool.seen.is_some()).then_some(())
+        };
+        controller.until("a pool", online).await;
+    }
+}
+
+async fn make_volume(controller: &Running) {
+    let spec = VolumeSpec { size: Bytes::gib(1), replicas: 3, ..VolumeSpec::default() };
+    let (id, name, labels) = (volume(), "v1".to_owned(), [].into());
+    let request = Request::CreateVolume { id, name, labels, spec: spec.into() };
+    controller.handle.ask(request).await.unwrap();
+    controller.until("a volume", created).await;
+}
+
+fn created(inside: &Inside<'_>) -> Option<()> {
+    let view = inside.world().volume(volume())?;
+    (view.record.layout.stage == VolumeStage::Created).then_some(())
+}
+
+async fn publish(controller: &Running, host: model::HostId, attempt: u128) {
+    let attempt = AttemptId::from_u128(attempt);
+    controller.until("a host", move |i| i.world().hosts.get(&host).map(|_| ())).await;
+    let request = Request::PublishVolume {
+        volume: volume(),
+        if_spec: None,
+        attempt,
+        deadline: now() + model::Millis::minutes(5),
+        hosts: [host].into(),
+    };
+    controller.handle.ask(request).await.unwrap();
+    controller.until("a publication", published).await;
+}
+
+fn published(inside: &Inside<'_>) -> Option<NodeId> {
+    let layout = &inside.world().volume(volume())?.record.layout;
+    let is_published = matches!(layout.publication, Publication::Published { .. });
+    let target = layout.target.as_ref().filter(|_| is_published && layout.switchover.is_none());
+    target.map(|target| target.node)
+}
+
+/// What the store holds keeps every promise.
+async fn check<S: Store>(store: &S) {
+    let page = store.list("", None, 1000, None).await.unwrap();
+    let mut writes = Vec::new();
+    for entry in page.entries {
+        let key: Key = entry.key.parse().unwrap();
+        let record = Record::decode(&key, &entry.value, entry.modified).unwrap();
+        writes.push(Write::Put(key, record));
+    }
+    let records = invariants::Records::loaded(page.revision, &writes);
+    assert_eq!(invariants::check_all(&records), []);
+}
+
+fn engines(disks: &[Disks; 3], controllers: &[SocketAddr]) -> Vec<Engine> {
+    (1..).zip(disks).map(|(number, disks)| Engine::start(number, disks, controllers)).collect()
+}
+
+/// LC-1, RS-3: a new store is founded, and a volume made, published and deleted on it.
+#[tokio::test]
+async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = embedded(folder.path()).await;
+    let controller = Running::start(store.clone(), listener().await);
+    let disks = <[Disks; 3]>::default();
+    let _engines = engines(&disks, &[controller.address]);
+    let host = Host::start(7, &[controller.address]);
+    controller.leads().await;
+    make_pools(&controller).await;
+    make_volume(&controller).await;
+    publish(&controller, host.host, 1).await;
+    check(&store).await;
+    let (volume, host) = (volume(), host.host);
+    let request = Request::UnpublishVolume { volume, if_spec: None, host, force: false };
+    controller.handle.ask(request).await.unwrap();
+    let request = Request::DeleteVolume { volume, if_spec: None, with_snapshots: false };
+    controller.handle.ask(request).await.unwrap();
+    let gone = move |inside: &Inside<'_>| {
+        let world = inside.world();
+        let quiet = world.nodes.values().all(|view| view.tombstones.is_empty());
+        (world.volume(volume).is_none() && quiet).then_some(())
+    };
+    controller.until("a deleted volume", gone).await;
+    check(&store).await;
+    controller.end().await;
+}
+
+/// RS-4: after a restart what is stored and what engines report are compared, and go on.
+#[tokio::test]
+async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let disks = <[Disks; 3]>::default();
+    let address;
+    {
+        let store = embedded(folder.path()).await;
+        let controller = Running::start(store.clone(), listener().await);
+        address = controller.address;
+        let _engines = engines(&disks, &[address]);
+        let host = Host::start(7, &[address]);
+        controller.leads().await;
+        make_pools(&controller).await;
+        make_volume(&controller).await;
+        publish(&controller, host.host, 1).await;
+        controller.kill().await;
+    }
+    let store = embedded(folder.path()).await;
+    let controller = Running::start(store.clone(), TcpListener::bind(address).await.unwrap());
+    // The lock proves that the old one is gone: nobody waits for its lease.
+    let leads = |inside: &Inside<'_>| inside.is_leader().then_some(());
+    timeout(Duration::from_secs(2), controller.handle.until(leads)).await.unwrap().unwrap();
+    let _engines = engines(&disks, &[address]);
+    let _host = Host::start(7, &[address]);
+    // Every engine is another process now: the target moves to one of them.
+    controller.until("a publication", published).await;
+    check(&store).await;
+    controller.end().await;
+}
+
+/// HA-7: an engine whose stream ends is gone at once, and its target moves with no timer.
+#[tokio::test]
+async fn a_target_moves_when_its_engine_is_killed() {
+    let store = Memory::default();
+    let controller = Running::start(store.clone(), listener().await);
+    let disks = <[Disks; 3]>::default();
+    let mut engines = engines(&disks, &[controller.address]);
+    let host = Host::start(7, &[controller.address]);
+    controller.leads().await;
+    make_pools(&controller).await;
+    make_volume(&controller).await;
+    publish(&controller, host.host, 1).await;
+    let before = controller.until("a target", published).await;
+    engines.retain(|engine| engine.node != before);
+    let moved = move |inside: &Inside<'_>| published(inside).filter(|node| *node != before);
+    controller.until("another target", moved).await;
+    check(&store).await;
+    controller.end().await;
+}
+
+#[tokio::test]
+async fn who_speaks_for_another_node_is_not_believed() {
+    let controller = Running::start(Memory::default(), listener().await);
+    controller.leads().await;
+    let node = NodeId::from_u128(1);
+    let stream = tokio::net::TcpStream::connect(controller.address).await.unwrap();
+    let (_incoming, mut outgoing) = rpc::split::<rpc::ToEngine, _>(stream).unwrap();
+    let instance = model::InstanceId::from_u128(5);
+    let hello = rpc::Hello {
+        node,
+        name: "a".into(),
+        address: "127.0.0.1:1".into(),
+        instance,
+        version: "0".into(),
+    };
+    outgoing.send(&rpc::ToController::Hello(hello)).await.unwrap();
+    let inventory = |node| {
+        rpc::ToController::Inventory(Box::new(model::Inventory {
+            node,
+            instance,
+            generation: model::Revision::ZERO,
+            sequence: 1,
+            pools: [].into(),
+            replicas: [].into(),
+            targets: [].into(),
+        }))
+    };
+    let other = NodeId::from_u128(2);
+    outgoing.send(&inventory(other)).await.unwrap();
+    outgoing.send(&inventory(node)).await.unwrap();
+    let seen = move |inside: &Inside<'_>| {
+        let view = inside.world().node(node)?;
+        view.inventory.as_ref()?;
+        Some(inside.world().node(other).is_some())
+    };
+    assert!(!controller.until("a node", seen).await);
+    controller.end().await;
+}
+
+async fn leader_and_standby<S: Store + Clone + 'static>(store: S) {
+    let (first, second) = (listener().await, listener().await);
+    let both = [first.local_addr().unwrap(), second.local_addr().unwrap()];
+    let leader = Running::start(store.clone(), first);
+    leader.leads().await;
+    let standby = Running::start(store.clone(), second);
+    let disks = <[Disks; 3]>::default();
+    let _engines = engines(&disks, &both);
+    let host = Host::start(7, &both);
+    make_pools(&leader).await;
+    make_volume(&leader).await;
+    publish(&leader, host.host, 1).await;
+    // The standby is warm: it knows the same, and says who leads.
+    standby.until("the publication", published).await;
+    let alive = |inside: &Inside<'_>| {
+        let nodes = &inside.world().nodes;
+        let alive = nodes.values().filter(|view| view.liveness == Liveness::Alive).count();
+        (alive == 3).then(|| (inside.is_leader(), inside.journal().lead().clone()))
+    };
+    let (leads, lead) = standby.until("living nodes", alive).await;
+    assert_eq!((leads, lead.is_taken), (false, true));
+    assert_eq!(lead.address, Some(format!("http://{}", both[0])));
+    let (volume, size) = (volume(), Bytes::gib(2));
+    let request = Request::ResizeVolume { volume, if_spec: None, size };
+    assert_eq!(standby.handle.ask(request.clone()).await, Err(Refusal::NotLeading));
+    leader.kill().await;
+    standby.leads().await;
+    standby.handle.ask(request).await.unwrap();
+    let grown = move |inside: &Inside<'_>| {
+        let layout = &inside.world().volume(volume)?.record.layout;
+        (layout.exposed == size).then_some(())
+    };
+    standby.until("a larger volume", grown).await;
+    check(&store).await;
+    standby.end().await;
+}
+
+/// ST-4, RS-3.
+#[tokio::test]
+async fn a_standby_takes_over_when_the_leader_is_killed_in_memory() {
+    leader_and_standby(Memory::default()).await;
+}
+
+/// ST-4, RS-3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_takes_over_when_the_leader_is_killed_on_etcd() {
+    let Some(etcd) = conformance::etcd::installed("the controller on etcd") else { return };
+    let member = conformance::etcd::Member::alone(&etcd, &[]);
+    let config = etcd::Config::new(vec![member.endpoint()], "/holdfast/test/".into());
+    leader_and_standby(Etcd::connect(&config).await.unwrap()).await;
+}
+
+/// ST-4: who stops in good order gives the lead away, and nobody waits for a lease to end.
+#[tokio::test]
+async fn a_leader_that_stops_gives_the_lead_away_at_once() {
+    let store = Memory::default();
+    let leader = Running::start(store.clone(), listener().await);
+    leader.leads().await;
+    let standby = Running::start(store.clone(), listener().await);
+    standby.until("the leader", |i| i.journal().lead().is_taken.then_some(())).await;
+    leader.end().await;
+    // Less than the lease, with room for a slow machine.
+    let leads = |inside: &Inside<'_>| inside.is_leader().then_some(());
+    timeout(Duration::from_secs(2), standby.handle.until(leads)).await.unwrap().unwrap();
+    standby.end().await;
+}
+
+/// ST-6: a store that goes away and comes back is followed on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_goes_on_after_its_etcd_was_restarted() {
+    let Some(etcd) = conformance::etcd::installed("the controller on etcd") else { return };
+    let mut member = conformance::etcd::Member::alone(&etcd, &[]);
+    let config = etcd::Config::new(vec![member.endpoint()], "/holdfast/test/".into());
+    let store = Etcd::connect(&config).await.unwrap();
+    let controller = Running::start(store.clone(), listener().await);
+    let disks = <[Disks; 3]>::default();
+    let _engines = engines(&disks, &[controller.address]);
+    controller.leads().await;
+    make_pools(&controller).await;
+    tokio::task::block_in_place(|| member.restart());
+    let volume = volume();
+    let spec = VolumeSpec { size: Bytes::gib(1), replicas: 3, ..VolumeSpec::default() };
+    let create = |name: &str| Request::CreateVolume {
+        id: volume,
+        name: name.to_owned(),
+        labels: [].into(),
+        spec: spec.clone().into(),
+    };
+    // Its lease may have ended meanwhile: then it takes the lead again.
+    let asked = async {
+        while controller.handle.ask(create("v1")).await.is_err() {
+            controller.handle.turns().changed().await.unwrap();
+        }
+    };
+    timeout(PATIENCE, asked).await.unwrap();
+    controller.until("a volume", created).await;
+    check(&store).await;
+    controller.end().await;
+}
