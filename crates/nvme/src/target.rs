@@ -22,6 +22,6 @@ mod session;
 mod slots;
 mod subsystem;
 
-pub use port::{ConnId, Out, Port, Request, Tag};
+pub use port::{ConnId, Out, Parcel, Port, Request, Tag};
 pub use session::{Session, SessionId};
 pub use subsystem::{Family, Hosts, Kind, Listen, Namespace, Subsystem, SubsystemId};

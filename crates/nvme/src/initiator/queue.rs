@@ -107,7 +107,8 @@ impl<O> Queue<O> {
             wanted: digests,
             outgoing,
             slots: core::iter::repeat_with(|| None).take(usize::from(entries)).collect(),
-            free: (0..entries).rev().collect(),
+            // A queue is full with one entry left, or full and empty would look alike.
+            free: (0..entries - 1).rev().collect(),
             inline_max: limits::ADMIN_INLINE_MAX,
             maxh2cdata: 0,
             align: 4,
@@ -121,8 +122,9 @@ impl<O> Queue<O> {
         self.phase == Phase::Open
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.is_open() && !self.free.is_empty()
+    /// Whether a command can be sent and as many more as are `kept` back.
+    pub(crate) fn has_room(&self, kept: usize) -> bool {
+        self.is_open() && self.free.len() > kept
     }
 
     /// Whether there is a command that may take too long.
@@ -183,7 +185,9 @@ impl<O> Queue<O> {
                     self.header(kind, data, over).map_err(|fault| self.noted(fault))?;
                 }
                 Got::Data(piece) => self.fill(piece),
-                Got::End { is_intact } => self.unit_over(is_intact, over)?,
+                Got::End { is_intact } => {
+                    self.unit_over(is_intact, over).map_err(|fault| self.noted(fault))?;
+                }
             }
         }
         Ok(())

@@ -156,6 +156,8 @@ const READY_AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 8;
 const ADMIN: u16 = 0;
 const ADMIN_ENTRIES: u16 = 32;
+/// One request for events, one keep-alive, and for each kind of event a log and what follows.
+const ADMIN_KEPT: usize = 8;
 
 #[derive(Debug)]
 pub struct Session {
@@ -381,7 +383,9 @@ impl Session {
         if self.state != State::Live {
             return;
         }
-        while queue.has_room()
+        // Callers' commands never keep our own from the admin queue.
+        let kept = if number == ADMIN { ADMIN_KEPT } else { 0 };
+        while queue.has_room(kept)
             && let Some((tag, op)) = lane.backlog.pop_front()
         {
             match command::encode(op, &self.attached) {
@@ -403,7 +407,7 @@ impl Session {
     pub(super) fn admin(&mut self, owner: Owner, sqe: Sqe, data: Data) {
         let started = (!matches!(owner, Owner::Event)).then_some(self.now);
         let queue = self.lanes.first_mut().and_then(|lane| lane.queue.as_mut());
-        if let Some(queue) = queue.filter(|queue| queue.has_room()) {
+        if let Some(queue) = queue.filter(|queue| queue.has_room(0)) {
             queue.submit(owner, sqe, data, started);
         }
     }

@@ -59,6 +59,9 @@ impl Core {
             Ok(ask) => ask,
             Err(wrong) => return wrong.into(),
         };
+        if let Some(route) = self.routes.get(&ask.subnqn) {
+            return Answer::Elsewhere { place: route.place };
+        }
         let connected =
             if ask.qid == 0 { self.connect_admin(conn, &ask) } else { self.connect_io(conn, &ask) };
         match connected {

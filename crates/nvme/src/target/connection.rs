@@ -1,12 +1,13 @@
 //! One connection: units in, commands with their data out to the core, answers back.
 //!
 //! ```text
-//!  Hello ── ICReq ──▶ Open ── fault, end of session, Disconnect ──▶ Closing ── told ──▶ Closed
+//!  Hello ── ICReq ──▶ Open ── Connect for another port ──▶ Leaving
+//!                     Open ── fault, end of session, Disconnect ──▶ Closing ── told ──▶ Closed
 //! ```
 
 mod transfer;
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 use core::time::Duration;
 
 use block::Buffer;
@@ -30,7 +31,7 @@ use crate::{
     reservation,
     status::{Code, Status},
     wire::{
-        command::{Cqe, FABRICS, Sqe, admin as opcode},
+        command::{Cqe, FABRICS, Place, Sqe, admin as opcode},
         pdu::{CapsuleCmd, CapsuleResp, Fes, IcReq, IcResp, Kind, LAST, SUCCESS, Transfer},
     },
 };
@@ -39,6 +40,8 @@ use crate::{
 pub(crate) enum Phase {
     Hello,
     Open,
+    /// For another port.
+    Leaving,
     /// To be closed once what is queued has been taken.
     Closing,
     Closed,
@@ -74,6 +77,18 @@ pub(crate) struct Connection {
     credit: usize,
     /// Commands that wait for credit.
     waiting: VecDeque<u16>,
+    leaving: Option<Leaving>,
+}
+
+/// What another port needs to continue.
+#[derive(Debug)]
+struct Leaving {
+    place: u32,
+    /// The Connect that told where it belongs.
+    sqe: Sqe,
+    data: Option<Buffer>,
+    /// Bytes after it.
+    rest: Vec<u8>,
 }
 
 impl Connection {
@@ -95,6 +110,7 @@ impl Connection {
             has_flow_control: true,
             credit: limits::TRANSFER_CREDIT,
             waiting: VecDeque::new(),
+            leaving: None,
         }
     }
 
@@ -118,6 +134,9 @@ impl Connection {
             if let Err(fault) = step {
                 self.terminate(core, fault);
             }
+        }
+        if let Some(leaving) = &mut self.leaving {
+            leaving.rest.extend_from_slice(input);
         }
     }
 
@@ -216,8 +235,9 @@ impl Connection {
     }
 
     pub(crate) fn execute(&mut self, core: &mut Core, slot: u16, sqe: Sqe, data: Option<Buffer>) {
-        let kept =
-            data.as_ref().filter(|_| reservation::Command::data_len(sqe.opcode) > 0).cloned();
+        // Small data of commands that may have to wait for their turn, or move.
+        let is_kept = sqe.opcode == FABRICS || reservation::Command::data_len(sqe.opcode) > 0;
+        let kept = data.as_ref().filter(|_| is_kept).cloned();
         let answer = match (sqe.opcode, self.role) {
             (FABRICS, role) => core.fabrics(self.id, role, &sqe, data.as_ref()),
             (_, Role::Stranger) => Code::CommandSequence.into(),
@@ -240,11 +260,13 @@ impl Connection {
         match answer {
             Answer::Now(done) => {
                 let bytes = done.data.as_ref().map_or(0, Buffer::len);
-                let fits = usize::try_from(sqe.sgl.length.get()).is_ok_and(|room| room >= bytes);
-                let done = if fits { done } else { Code::SglLengthInvalid.into() };
+                let done = no_room(&sqe, bytes).map_or(done, Done::from);
                 self.finish(slot, cid, &done);
             }
-            Answer::Ask { op, reply_max } => self.ask(core, slot, cid, op, reply_max),
+            Answer::Ask { op, reply_max } => match no_room(&sqe, reply_max) {
+                Some(refusal) => self.finish(slot, cid, &refusal.into()),
+                None => self.ask(core, slot, cid, op, reply_max),
+            },
             Answer::Hold => {
                 self.slots.put(slot, Slot::Event { cid });
                 if let Some(id) = self.role.session()
@@ -271,6 +293,34 @@ impl Connection {
             Answer::Disconnected => {
                 self.finish(slot, cid, &Done::default());
                 self.close(core);
+            }
+            Answer::Elsewhere { place } => {
+                self.slots.close(slot, cid);
+                self.phase = Phase::Leaving;
+                self.leaving = Some(Leaving { place, sqe, data: kept, rest: Vec::new() });
+            }
+        }
+    }
+
+    /// Where it goes, if it belongs to another port.
+    pub(crate) fn leaves_for(&self) -> Option<u32> {
+        self.leaving.as_ref().map(|leaving| leaving.place)
+    }
+
+    /// Goes on where it left off, on its new port.
+    pub(crate) fn resume(&mut self, core: &mut Core) {
+        let Some(Leaving { sqe, data, rest, .. }) = self.leaving.take() else { return };
+        self.phase = Phase::Open;
+        let slot = self.slots.open(sqe.cid.get());
+        self.execute(core, slot, sqe, data);
+        self.receive(core, &rest);
+    }
+
+    /// These requests for events end without a word.
+    pub(crate) fn forget(&mut self, slots: &VecDeque<u16>) {
+        for slot in slots {
+            if let Some(&Slot::Event { cid }) = self.slots.get(*slot) {
+                self.slots.close(*slot, cid);
             }
         }
     }
@@ -397,6 +447,18 @@ impl Connection {
             role => admin::refusal(core, role, sqe),
         }
     }
+}
+
+/// Why so much data cannot be sent to where the command says, if it cannot.
+fn no_room(sqe: &Sqe, bytes: usize) -> Option<Code> {
+    if bytes == 0 {
+        return None;
+    }
+    if sqe.sgl.place() != Some(Place::Transport) {
+        return Some(Code::SglTypeInvalid);
+    }
+    let fits = usize::try_from(sqe.sgl.length.get()).is_ok_and(|room| room >= bytes);
+    (!fits).then_some(Code::SglLengthInvalid)
 }
 
 impl From<Code> for Done {

@@ -1,7 +1,11 @@
 //! What all connections of a port share. It cannot reach a connection: what must happen to one is
 //! left as a `Later`, and the port does it when the bytes at hand are dealt with.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    string::String,
+    vec::Vec,
+};
 use core::time::Duration;
 
 use block::Buffer;
@@ -10,7 +14,7 @@ use super::{
     event,
     port::{ConnId, Out},
     session::{Session, SessionId, State},
-    subsystem::{Exported, Listen, SubsystemId},
+    subsystem::{Exported, Hosts, Listen, SubsystemId},
 };
 use crate::{
     op::Op,
@@ -24,6 +28,8 @@ pub(crate) struct Core {
     pub subsystems: Slab<Exported>,
     pub sessions: Slab<Session>,
     pub listen: Vec<Listen>,
+    /// Subsystems that live on other ports of the same listener.
+    pub routes: BTreeMap<String, Route>,
     /// Counts changes of what the discovery service tells.
     pub discovery_changes: u64,
     pub next_discovery_cntlid: u16,
@@ -38,10 +44,21 @@ pub(crate) struct Core {
 }
 
 #[derive(Debug)]
+pub(crate) struct Route {
+    pub place: u32,
+    pub hosts: Hosts,
+}
+
+#[derive(Debug)]
 pub(crate) enum Later {
     Close(ConnId),
     /// Hand events to the requests that wait for them.
     Events(SessionId),
+    /// Commands that end without an answer, because the controller was reset.
+    Drop {
+        conn: ConnId,
+        slots: VecDeque<u16>,
+    },
 }
 
 #[derive(Debug)]
@@ -104,6 +121,10 @@ pub(crate) enum Answer {
     Connected(Connected),
     /// Well done, and then the connection is closed.
     Disconnected,
+    /// The subsystem lives on another port, which must answer.
+    Elsewhere {
+        place: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]

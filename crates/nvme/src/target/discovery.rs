@@ -27,12 +27,13 @@ const NOT_SPECIFIED: u8 = 0;
 impl Core {
     /// The same bytes for the same generation, so that a host may read it in pieces.
     pub(crate) fn discovery_page(&self, host: &str) -> Vec<u8> {
-        let admitted = self.subsystems.iter().map(|(_, exported)| &exported.subsystem);
-        let admitted = admitted.filter(|subsystem| subsystem.hosts.admit(host));
+        let here = self.subsystems.iter().map(|(_, exported)| &exported.subsystem);
+        let here = here.map(|subsystem| (subsystem.nqn.as_str(), &subsystem.hosts));
+        let there = self.routes.iter().map(|(nqn, route)| (nqn.as_str(), &route.hosts));
         let mut records = Vec::new();
-        for subsystem in admitted {
+        for (nqn, _) in here.chain(there).filter(|(_, hosts)| hosts.admit(host)) {
             for (port, listen) in (1u16..).zip(&self.listen) {
-                records.extend_from_slice(record(&subsystem.nqn, port, listen).as_bytes());
+                records.extend_from_slice(record(nqn, port, listen).as_bytes());
             }
         }
         let mut header = DiscoveryHeader::new_zeroed();

@@ -98,31 +98,25 @@ impl Core {
             Err(status) => return status.into(),
         };
         match (op, &exported.subsystem.kind) {
-            (Some(Op::Reservation(command)), Kind::Volume { .. }) => {
-                self.reserve(id, sqe, &command)
-            }
+            (Some(Op::Reservation(command)), Kind::Volume { .. }) => self.reserve(id, &command),
             (Some(op), Kind::Volume { reservations }) => {
                 if !reservations.allows(&session.host_id, op.access()) {
                     return Code::ReservationConflict.into();
                 }
-                ask(op, sqe)
+                ask(op)
             }
-            (Some(op), Kind::Replica) => ask(op, sqe),
+            (Some(op), Kind::Replica) => ask(op),
             (None, _) => Answer::fine(),
         }
     }
 }
 
-fn ask(op: Op, sqe: &Sqe) -> Answer {
-    let capacity = usize::try_from(sqe.sgl.length.get()).unwrap_or(usize::MAX);
+fn ask(op: Op) -> Answer {
     let reply_max = match &op {
         Op::Read { extent } => extent.blocks as usize * BLOCK,
         Op::Reservation(reservation::Command::Report { bytes }) => *bytes,
         _ => 0,
     };
-    if capacity < reply_max {
-        return Code::SglLengthInvalid.into();
-    }
     Answer::Ask { op, reply_max }
 }
 

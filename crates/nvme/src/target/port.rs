@@ -1,11 +1,11 @@
 //! The port: every subsystem, session and connection of one listener, on one thread.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::time::Duration;
 
 use super::{
     connection::{Connection, Phase},
-    core::{Core, Done, Later, Quiet, Role},
+    core::{Core, Done, Later, Quiet, Role, Route},
     event,
     session::{Session, SessionId},
     slots::Slot,
@@ -49,6 +49,9 @@ pub enum Out {
         host_id: HostId,
         cntlid: u16,
     },
+    /// The host asks for a subsystem that another port has: the connection goes there, with what
+    /// was to be sent before, and `Port::adopt` continues it.
+    Moved { conn: ConnId, place: u32, parcel: Parcel },
     /// It is gone, its connections are closed and every request of it was answered.
     SessionClosed { session: SessionId },
 }
@@ -60,6 +63,10 @@ pub struct Request {
     pub subsystem: SubsystemId,
     pub op: Op,
 }
+
+/// A connection on its way to another port.
+#[derive(Debug)]
+pub struct Parcel(Box<Connection>);
 
 /// How many emptied batches are kept for their memory.
 const SPARE: usize = 64;
@@ -177,6 +184,41 @@ impl Port {
         Some(ConnId(key))
     }
 
+    /// Names a subsystem of another port of the same listener: connections for it are handed out
+    /// with this place, and the discovery service tells of it.
+    pub fn add_route(&mut self, nqn: String, place: u32, hosts: Hosts) {
+        self.core.routes.insert(nqn, Route { place, hosts });
+        self.core.discovery_changed();
+        self.run_later();
+    }
+
+    pub fn remove_route(&mut self, nqn: &str) {
+        if self.core.routes.remove(nqn).is_some() {
+            self.core.discovery_changed();
+            self.run_later();
+        }
+    }
+
+    /// Continues a connection that another port handed out; `None` if there are too many.
+    pub fn adopt(&mut self, now: Duration, parcel: Parcel) -> Option<ConnId> {
+        self.core.now = now;
+        if self.conns.len() >= limits::CONNECTIONS {
+            return None;
+        }
+        let Parcel(mut conn) = parcel;
+        let key = self.conns.insert_with(|key| {
+            (conn.id, conn.opened, conn.is_listed) = (ConnId(key), now, false);
+            *conn
+        });
+        let id = ConnId(key);
+        if let Some(conn) = self.conns.get_mut(key) {
+            conn.resume(&mut self.core);
+        }
+        self.settle(id);
+        self.run_later();
+        Some(id)
+    }
+
     /// Bytes came. Do not call it while much is still to be sent on that connection: that is what
     /// keeps a host that does not listen from filling memory.
     pub fn receive(&mut self, now: Duration, id: ConnId, bytes: &[u8]) {
@@ -292,6 +334,13 @@ impl Port {
     /// Lists a connection that has something to send; forgets one that is over.
     fn settle(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id.0) else { return };
+        if let Some(place) = conn.leaves_for() {
+            if let Some(conn) = self.conns.remove(id.0) {
+                let parcel = Parcel(Box::new(conn));
+                self.core.outs.push_back(Out::Moved { conn: id, place, parcel });
+            }
+            return;
+        }
         if conn.phase == Phase::Closed && !conn.slots.is_owed() {
             let role = conn.role;
             self.conns.remove(id.0);
@@ -317,6 +366,11 @@ impl Port {
                     }
                 }
                 Later::Events(session) => self.tell_events(session),
+                Later::Drop { conn, slots } => {
+                    if let Some(conn) = self.conns.get_mut(conn.0) {
+                        conn.forget(&slots);
+                    }
+                }
             }
         }
     }

@@ -54,8 +54,11 @@ impl Core {
         if was_on && !is_on {
             // A reset: I/O queues are gone, the association stays for whoever reads properties.
             session.csts = 0;
-            session.events.requests.clear();
             let admin = session.admin();
+            if let Some(conn) = admin {
+                let slots = core::mem::take(&mut session.events.requests);
+                self.later.push(Later::Drop { conn, slots });
+            }
             let others = session.conns.iter().copied().filter(|conn| Some(*conn) != admin);
             self.later.extend(others.map(Later::Close));
         }

@@ -11,11 +11,10 @@ use super::{
 use crate::{
     reservation::{Command, Controller, Effects, report},
     status::Code,
-    wire::command::Sqe,
 };
 
 impl Core {
-    pub(crate) fn reserve(&mut self, id: SessionId, sqe: &Sqe, command: &Command) -> Answer {
+    pub(crate) fn reserve(&mut self, id: SessionId, command: &Command) -> Answer {
         let Some((session, exported)) = self.exported(id) else {
             return Code::InternalError.into();
         };
@@ -25,9 +24,6 @@ impl Core {
             return Code::InternalError.into();
         };
         if let Command::Report { bytes } = *command {
-            if usize::try_from(sqe.sgl.length.get()).is_ok_and(|capacity| capacity < bytes) {
-                return Code::SglLengthInvalid.into();
-            }
             let mut page = report(reservations, &self.controllers(subsystem));
             page.resize(bytes, 0);
             return Answer::data(&page);

@@ -207,7 +207,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn data_is_what_the_model_says_however_the_bytes_are_cut(

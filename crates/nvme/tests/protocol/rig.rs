@@ -204,6 +204,8 @@ impl Rig {
         loop {
             self.poll_target();
             self.poll_host();
+            // What the host closed the target may have had to say something to.
+            self.poll_target();
             let moving: Vec<u16> =
                 self.wires.iter().filter(|(_, w)| w.is_busy()).map(|(n, _)| *n).collect();
             let completable = if self.is_held { 0 } else { self.requests.len() };
@@ -256,6 +258,7 @@ impl Rig {
                         wire.is_closing = true;
                     }
                 }
+                target::Out::Moved { .. } => unreachable!("there is one port"),
                 target::Out::SessionOpened { session, .. } => self.opened.push(session),
                 target::Out::SessionClosed { session } => self.closed.push(session),
             }
