@@ -161,6 +161,20 @@ impl Flight {
     }
 }
 
+impl Work {
+    pub fn is_for_disk(&self) -> bool {
+        match self {
+            Self::Read { .. } | Self::Write { .. } | Self::Sync { .. } | Self::Discard { .. } => {
+                true
+            }
+            Self::Accept { .. }
+            | Self::Connect { .. }
+            | Self::Receive { .. }
+            | Self::Send { .. } => false,
+        }
+    }
+}
+
 /// Checked before anything starts.
 fn start(op: Op) -> Result<Work, Outcome> {
     match op {

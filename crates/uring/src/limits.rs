@@ -6,6 +6,11 @@ use std::time::Duration;
 /// are handed over in two system calls instead of one.
 pub(crate) const SUBMISSIONS: u32 = 1024;
 
+/// Operations on disks that are handed over at once instead of at the end of the turn. More of them
+/// complete together, so the disk idles while the next lot is prepared: at depth 32 lots of 4 read
+/// a fifth faster than whole turns of 16, and single ones no faster for four times the calls.
+pub(crate) const DISK_LOT: usize = 4;
+
 /// Operations in the kernel at once; later ones wait in order. The completion queue has room for
 /// all of them, their cancellations and the bell, so that it never overflows.
 pub(crate) const IN_FLIGHT: usize = 4096;

@@ -6,13 +6,7 @@ mod workers;
 
 use std::{io, sync::Arc, time::Duration};
 
-use crate::{
-    Completion,
-    flight::{Flight, Work},
-    kernel::Kernel,
-    limits,
-    wake::Bell,
-};
+use crate::{Completion, flight::Flight, kernel::Kernel, limits, wake::Bell};
 use sockets::Sockets;
 pub(crate) use workers::Workers;
 
@@ -32,14 +26,10 @@ impl Threads {
 
 impl Kernel for Threads {
     fn submit(&mut self, flight: Flight) {
-        match flight.work {
-            Work::Read { .. } | Work::Write { .. } | Work::Sync { .. } | Work::Discard { .. } => {
-                self.workers.submit(flight);
-            }
-            Work::Accept { .. }
-            | Work::Connect { .. }
-            | Work::Receive { .. }
-            | Work::Send { .. } => self.sockets.submit(flight),
+        if flight.work.is_for_disk() {
+            self.workers.submit(flight);
+        } else {
+            self.sockets.submit(flight);
         }
     }
 

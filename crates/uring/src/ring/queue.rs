@@ -18,6 +18,8 @@ const CANCEL: u64 = u64::MAX - 1;
 
 pub(super) struct Queue {
     ring: IoUring,
+    /// Entries for disks that the kernel has not been told of.
+    disk_lot: usize,
 }
 
 /// One entry of the completion queue.
@@ -41,14 +43,23 @@ impl Queue {
             && params.is_feature_fast_poll()
             && params.is_feature_submit_stable();
         let too_old = || io::Error::new(io::ErrorKind::Unsupported, "io_uring is too old here");
-        is_fit.then_some(Self { ring }).ok_or_else(too_old)
+        is_fit.then_some(Self { ring, disk_lot: 0 }).ok_or_else(too_old)
     }
 
     /// The next step of the flight in this slot; false if there is no room for it.
     pub fn push_flight(&mut self, slots: &mut Slots, index: usize) -> bool {
-        let Some(entry) = slots.get_mut(index).and_then(entry) else { return false };
+        let Some(slot) = slots.get_mut(index) else { return false };
+        let Some(entry) = entry(slot) else { return false };
         let number = u64::try_from(index).expect("an index fits");
-        self.push(&entry.user_data(number))
+        let is_pushed = self.push(&entry.user_data(number));
+        if is_pushed && slot.flight.as_ref().is_some_and(|flight| flight.work.is_for_disk()) {
+            self.disk_lot += 1;
+            if self.disk_lot >= limits::DISK_LOT {
+                // An error will be met again, and told, by the poll at the end of the turn.
+                let _ = self.submit();
+            }
+        }
+        is_pushed
     }
 
     /// A cancellation that finds no room is lost: the flight then ends by itself, marked cancelled.
@@ -109,6 +120,7 @@ impl Queue {
 
     /// Hands over, and sleeps until an answer comes or the time is up.
     pub fn block(&mut self, at_most: Option<Duration>) -> io::Result<()> {
+        self.disk_lot = 0;
         let submitter = self.ring.submitter();
         settled(match at_most {
             Some(time) => {
@@ -119,7 +131,8 @@ impl Queue {
         })
     }
 
-    fn submit(&self) -> io::Result<()> {
+    fn submit(&mut self) -> io::Result<()> {
+        self.disk_lot = 0;
         settled(self.ring.submit())
     }
 }
