@@ -79,6 +79,12 @@ impl SimDisk {
         self.stable.resize(len, 0);
     }
 
+    /// As if it had been used before.
+    pub fn litter(&mut self) {
+        self.now.fill(0xa5);
+        self.stable.fill(0xa5);
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.now
     }
@@ -181,9 +187,11 @@ impl SimDisk {
 
     /// Whatever was under way ends here, and the disk is as somebody finds it afterwards.
     pub fn crash(&mut self, crash: Crash) {
+        // With its power on a disk ends each block that it began.
+        let unit = if crash == Crash::Power { 1 } else { block::BLOCK / SECTOR };
         for Flight { io, .. } in core::mem::take(&mut self.in_flight) {
             if let Io::Write { offset, data, .. } = io {
-                self.land_in_part(index(offset), data.bytes());
+                self.land_in_part(index(offset), data.bytes(), unit);
             }
         }
         if crash == Crash::Power {
@@ -194,12 +202,16 @@ impl SimDisk {
         self.fails = Fails::default();
     }
 
-    /// All, nothing, or any sectors of it.
-    fn land_in_part(&mut self, offset: usize, bytes: &[u8]) {
+    /// All, nothing, or any units of it, each of so many sectors.
+    fn land_in_part(&mut self, offset: usize, bytes: &[u8], unit: usize) {
         let mode = self.draw() % 3;
+        let mut lands = mode == 0;
         self.writes += 1;
         for (sector, data) in (offset / SECTOR..).zip(bytes.as_chunks::<SECTOR>().0) {
-            if mode == 0 || mode == 1 && self.draw().is_multiple_of(2) {
+            if mode == 1 && sector.is_multiple_of(unit) {
+                lands = self.draw().is_multiple_of(2);
+            }
+            if lands {
                 self.unsynced.entry(sector).or_default().push((self.writes, *data));
                 self.now[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
             }

@@ -1,6 +1,8 @@
 //! What a pool promises, shown on a disk that forgets.
 
-extern crate std;
-
 mod basics;
+mod crashes;
+mod flaws;
+mod model;
+mod random;
 mod world;

@@ -3,7 +3,9 @@
 //! A page that is mapped, and durably so, is overwritten in place: one I/O, no record. Any other
 //! page is written to its place in the layer's own cluster while a hint with its checksum goes to
 //! the journal; when both have arrived the page is valid and the write is answered. The next sync
-//! makes it a mapping that counts by itself.
+//! makes it a mapping that counts by itself. Until then the page may be overwritten only once the
+//! hint of the new bytes is written: else a crash of the process in between would leave bytes that
+//! no hint knows, and take the earlier, answered write with them.
 
 use alloc::vec::Vec;
 
@@ -33,6 +35,8 @@ pub(super) struct Write {
     fresh: Vec<(Cluster, u64)>,
     /// The batch of its hints, until it is written.
     hinted: Option<u64>,
+    /// Written only when the hints are.
+    deferred: Vec<Piece>,
 }
 
 /// A hint's bytes in the journal.
@@ -61,6 +65,7 @@ impl Pool {
             failed: None,
             fresh: Vec::new(),
             hinted: None,
+            deferred: Vec::new(),
         };
         let scope = Scope { replica, clusters: clusters_of(extent), access: Access::Write };
         self.enter(new_op(Some(request), Some(scope), Work::Write(write)));
@@ -122,11 +127,13 @@ impl Pool {
         let mut pieces = Vec::with_capacity(1);
         let mut fresh = Vec::new();
         let mut hinted = None;
+        let mut is_deferred = false;
         for slice in slices(extent) {
             let Some(cluster) = self.own(layer, slice.logical) else { continue };
             join(&mut pieces, slice.piece(cluster));
-            let valid = self.clusters.cell(cluster).entry.valid & !self.untrusted(cluster);
-            let pages = slice.pages() & !valid;
+            let untrusted = self.untrusted(cluster);
+            let pages = slice.pages() & !(self.clusters.cell(cluster).entry.valid & !untrusted);
+            is_deferred |= slice.pages() & untrusted != 0;
             if pages != 0 {
                 hinted = Some(self.hint(op, layer, cluster, slice, pages));
                 fresh.push((cluster, pages));
@@ -135,6 +142,9 @@ impl Pool {
         if let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) {
             write.fresh = fresh;
             write.hinted = hinted;
+            if is_deferred {
+                write.deferred = core::mem::take(&mut pieces);
+            }
         }
         if let Some(lsn) = hinted {
             self.commit.when_written(lsn, op);
@@ -219,7 +229,11 @@ impl Pool {
     pub(super) fn hints_done(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
         write.hinted = None;
-        self.finish_write(op);
+        let (pieces, fua) = (core::mem::take(&mut write.deferred), write.fua);
+        if pieces.is_empty() {
+            return self.finish_write(op);
+        }
+        self.issue(op, &pieces, fua);
     }
 
     fn finish_write(&mut self, op: OpId) {

@@ -17,6 +17,7 @@ pub const SMALL: Sizes = Sizes { journal: 96, catalog: 12, room_for: 2048 };
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cut;
 
+#[derive(Clone)]
 pub struct World {
     pub disk: SimDisk,
     pub pool: Pool,
@@ -135,6 +136,7 @@ impl World {
 
     pub fn flawed(blocks: u64, sizes: Sizes, seed: u64, flaws: Flaws) -> Self {
         let mut disk = SimDisk::new(blocks, seed);
+        disk.litter();
         format(&mut disk, sizes, false).expect("a blank disk takes a pool");
         let options = options(&disk, 1, false, flaws);
         let imported = import(&mut disk, options, &mut 0, u64::MAX);
@@ -247,6 +249,12 @@ impl World {
         let imported = imported.expect("no cut").expect("a crash leaves a pool that opens");
         self.pool = imported.pool;
         imported.stop
+    }
+
+    /// False if the power goes first.
+    pub fn try_open(&mut self) -> bool {
+        let options = options(&self.disk, self.boot, self.discard, self.flaws);
+        import(&mut self.disk, options, &mut self.ios, self.cut_at).is_ok()
     }
 
     /// Free, reserved, used and quarantined make up the whole, and used is what the maps say.
