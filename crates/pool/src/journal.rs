@@ -71,6 +71,8 @@ pub(crate) struct Found {
     /// Blocks of the ring.
     ring: u64,
     parts: BTreeMap<u64, Part>,
+    /// A later import wrote to the journal: the superblock that counts is not the newest.
+    is_outdated: bool,
 }
 
 /// A batch that counts.
@@ -88,7 +90,7 @@ pub(crate) struct Lost {
 
 impl Found {
     pub fn new(owner: Owner, tail: u64, ring: u64) -> Self {
-        Self { owner, tail, ring, parts: BTreeMap::new() }
+        Self { owner, tail, ring, parts: BTreeMap::new(), is_outdated: false }
     }
 
     /// The block at `place` in the ring; one that is not ours, not whole, or of an earlier round is
@@ -97,11 +99,15 @@ impl Found {
         let Ok(framed) = frame::unframe(bytes, MAGIC) else { return };
         let is_here = framed.lsn % self.ring == place;
         let is_new = framed.lsn >= self.tail && framed.lsn - self.tail < self.ring;
-        if framed.pool != self.owner.pool || !is_here || !is_new {
+        if framed.pool != self.owner.pool || !is_here {
             return;
         }
-        if let Ok(Some(part)) = part(framed.payload, self.owner.incarnation) {
-            self.parts.insert(framed.lsn, part);
+        match part(framed.payload) {
+            Ok((incarnation, part)) if incarnation == self.owner.incarnation && is_new => {
+                self.parts.insert(framed.lsn, part);
+            }
+            Ok((incarnation, _)) => self.is_outdated |= incarnation > self.owner.incarnation,
+            Err(Malformed) => {}
         }
     }
 
@@ -116,7 +122,11 @@ impl Found {
         // What came later was written when `durable` already was: a gap before it is damage, not
         // the end of the journal.
         let durable = self.parts.values().map(|part| part.durable).max().unwrap_or(0);
-        if durable >= next { Err(Lost { lsn: next }) } else { Ok((batches, next)) }
+        if durable >= next || self.is_outdated {
+            Err(Lost { lsn: next })
+        } else {
+            Ok((batches, next))
+        }
     }
 
     fn batch(&self, lsn: u64) -> Option<(Batch, u64)> {
@@ -138,10 +148,10 @@ impl Found {
     }
 }
 
-fn part(mut input: Input, incarnation: u64) -> Result<Option<Part>, Malformed> {
-    let theirs = input.u64()?;
+fn part(mut input: Input) -> Result<(u64, Part), Malformed> {
+    let incarnation = input.u64()?;
     let (durable, at, count) = (input.u64()?, input.u32()?, input.u32()?);
     let used = index(input.u32()?.into());
     let records = input.take(used)?.into();
-    Ok((theirs == incarnation).then_some(Part { durable, at, count, records }))
+    Ok((incarnation, Part { durable, at, count, records }))
 }

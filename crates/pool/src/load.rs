@@ -295,11 +295,9 @@ impl Load {
         let superblock = self.chosen()?;
         let ring = superblock.geometry.journal;
         let owner = Owner { pool: superblock.pool, incarnation: superblock.incarnation };
-        let is_clean = superblock.is_clean;
         self.journal = Some(Found::new(owner, superblock.tail, ring.blocks));
-        if !is_clean {
-            self.read_all(ring.start, ring.blocks);
-        }
+        // Of a clean pool, too: a later import that wrote there shows that this superblock is old.
+        self.read_all(ring.start, ring.blocks);
         Ok(Phase::Journal)
     }
 

@@ -197,6 +197,8 @@ pub enum Fault {
     Table(IoError),
     #[error("the journal has no room for what it must take")]
     JournalFull,
+    #[error("the catalog has no room for what it must hold")]
+    CatalogFull,
 }
 
 /// What a run of pages reads as.

@@ -47,7 +47,8 @@ struct Flight {
 #[derive(Clone, Copy, Debug, Default)]
 struct Fails {
     syncs: bool,
-    writes: bool,
+    /// From this byte on.
+    writes: Option<u64>,
     reads: bool,
 }
 
@@ -99,8 +100,9 @@ impl SimDisk {
         self.fails.syncs = yes;
     }
 
-    pub fn fail_writes(&mut self, yes: bool) {
-        self.fails.writes = yes;
+    /// Writes from this byte on.
+    pub fn fail_writes(&mut self, from: Option<u64>) {
+        self.fails.writes = from;
     }
 
     pub fn fail_reads(&mut self, yes: bool) {
@@ -130,7 +132,9 @@ impl SimDisk {
     fn perform(&mut self, io: &Io, after: u64) -> Result<Option<Buffer>, IoError> {
         match io {
             Io::Read { .. } if self.fails.reads => Err(REFUSED),
-            Io::Write { .. } if self.fails.writes => Err(REFUSED),
+            Io::Write { offset, .. } if self.fails.writes.is_some_and(|from| *offset >= from) => {
+                Err(REFUSED)
+            }
             Io::Sync if self.fails.syncs => Err(REFUSED),
             Io::Read { offset, len } => {
                 let start = index(*offset);

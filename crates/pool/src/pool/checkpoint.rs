@@ -250,7 +250,7 @@ impl Pool {
         let len = u64::try_from(encoded.len()).expect("a length fits 64 bits");
         let to = self.geometry.catalogs[usize::from(area)];
         if catalog::area_blocks(len) > to.blocks {
-            return self.fail(Fault::JournalFull);
+            return self.fail(Fault::CatalogFull);
         }
         checkpoint.catalog = CatalogAt { area, lsn, bytes: len };
         let blocks = Buffer::copy_of(&catalog::put_area(self.superblock.pool, lsn, &encoded));

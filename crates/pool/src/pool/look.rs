@@ -148,6 +148,11 @@ impl Pool {
         space(self.catalog.layers.values().map(|layer| u64::from(layer.map.count())).sum())
     }
 
+    #[cfg(test)]
+    pub(crate) fn encoded_catalog(&self) -> Vec<u8> {
+        self.catalog.encode(&[])
+    }
+
     fn space_of(&self, layer: LayerId) -> Node {
         let owned = |id| self.catalog.layers.get(&id).map_or(0, |layer| layer.map.count());
         let parent = |id| self.catalog.layers.get(&id).and_then(|layer| layer.parent);

@@ -84,16 +84,14 @@ impl Pool {
         if change.bytes() > bytes(self.log.size() / 8) {
             return Err(Error::TooLarge);
         }
-        let scope = change.alone().map(|replica| Scope {
-            replica,
-            clusters: 0..u32::MAX,
-            access: Access::Alone,
-        });
-        if let Some(scope) = &scope
-            && !self.catalog.replicas.contains_key(&scope.replica)
-        {
+        let (clusters, access) = (0..u32::MAX, Access::Alone);
+        let scope = change.alone().map(|replica| Scope { replica, clusters, access });
+        let is_there = |scope: &Scope| self.catalog.replicas.contains_key(&scope.replica);
+        let is_gone = scope.as_ref().is_some_and(|scope| !is_there(scope));
+        if is_gone && !matches!(change, Change::Discard { .. }) {
             return Err(Error::NotFound);
         }
+        let scope = scope.filter(|_| !is_gone);
         self.enter(new_op(Some(request), scope, Work::Change(change)));
         Ok(())
     }
@@ -155,8 +153,8 @@ impl Pool {
         if !notes.iter().all(|note| notes::fits(note, regions)) {
             return Err(Error::OutOfRange);
         }
-        let bytes: usize = notes.iter().map(encoded).sum();
-        self.spend_catalog(u64::try_from(bytes).unwrap_or(u64::MAX))?;
+        let bytes: u64 = notes.iter().map(|note| growth(note, regions)).sum();
+        self.spend_catalog(bytes)?;
         let mut lsn = None;
         for note in notes {
             lsn = Some(self.record(&Record::Note { replica, note }));
@@ -319,8 +317,11 @@ impl Change {
     /// The replica on which it runs alone.
     fn alone(&self) -> Option<ReplicaId> {
         match self {
-            Self::Delete { replica } => Some(*replica),
             Self::Snapshot { snapshot, .. } => Some(snapshot.replica),
+            // An aborted snapshot: behind the snapshot that it takes back, should that still wait.
+            Self::Delete { replica } | Self::Discard { replica, which: Which::Attempt(_) } => {
+                Some(*replica)
+            }
             _ => None,
         }
     }
@@ -337,6 +338,16 @@ impl Change {
         };
         u64::try_from(len).unwrap_or(u64::MAX)
     }
+}
+
+/// How much larger a note can make a header of so many regions.
+fn growth(note: &Note, regions: u64) -> u64 {
+    let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+    let bitmaps = match note {
+        Note::Dirty { lacked_by, .. } => 1 + count(lacked_by.len()),
+        _ => 0,
+    };
+    count(encoded(note)).saturating_add(bitmaps.saturating_mul(regions / 8 + 8))
 }
 
 fn encoded(note: &Note) -> usize {

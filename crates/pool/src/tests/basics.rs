@@ -225,6 +225,39 @@ fn a_failed_read_is_told_and_hashes_tell_blocks_apart() {
 }
 
 #[test]
+fn a_failed_write_takes_no_space_and_changes_nothing() {
+    let mut world = world();
+    let (extent, fresh) = (Extent::new(0, 3), Extent::new(64, 3));
+    world.write(1, extent, 1).unwrap();
+    let used = world.pool.stats().used;
+    world.disk.fail_writes(Some(world.pool.geometry().data * 4096));
+    let data = filled(fresh, 2);
+    let write = Request::Write { replica: replica(1), extent: fresh, data, fua: false };
+    assert!(matches!(world.ask(write).unwrap(), Err(Error::Io(_))));
+    world.disk.fail_writes(None);
+    assert_eq!(world.pool.stats().used, used);
+    assert!(world.read(ONE, fresh).unwrap().is_zero());
+    world.check_accounts();
+    world.write(1, fresh, 3).unwrap();
+    world.crash(Crash::Process);
+    assert_eq!(world.read(ONE, fresh).unwrap(), filled(fresh, 3));
+    assert_eq!(world.read(ONE, extent).unwrap(), filled(extent, 1));
+}
+
+#[test]
+fn an_aborted_snapshot_waits_for_the_one_it_takes_back() {
+    let mut world = world();
+    world.write(1, Extent::new(0, 1), 1).unwrap();
+    let taken = world.submit(take(5, 1));
+    let attempt = model::AttemptId::from_u128(5);
+    world.done(Request::AbortSnapshot { replica: replica(1), attempt }).unwrap();
+    assert!(world.wait(taken).unwrap().is_ok());
+    assert_eq!(world.pool.snapshots().count(), 0);
+    let unknown = Request::AbortSnapshot { replica: replica(3), attempt };
+    world.done(unknown).unwrap();
+}
+
+#[test]
 fn a_pool_grows_onto_a_larger_device() {
     let mut world = world();
     let before = world.pool.stats().capacity;
