@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{bench, generated, needs, repo, shell, suite, tidy, tiers};
+use crate::{bench, fuzz, generated, needs, repo, shell, suite, tidy, tiers};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "The front door of Holdfast for people and CI")]
@@ -44,6 +44,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Run the fuzz targets, all or those that are named.
+    Fuzz {
+        names: Vec<String>,
+        /// For how long, each.
+        #[arg(long, default_value_t = 120)]
+        seconds: u32,
+    },
     /// Write the generated files again.
     Gen {
         /// Only say which are stale.
@@ -68,6 +75,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         }
         Task::Sim { args } => shell::cargo_exit(&root, tiers::SIM, &args),
         Task::Bench { name, args } => bench::run(&root, name.as_deref(), &args),
+        Task::Fuzz { names, seconds } => Ok(exit(fuzz::run(&root, &names, seconds)?)),
         Task::Gen { check: true } => Ok(exit(generated::check(&root)?)),
         Task::Gen { check: false } => generated::write(&root),
         Task::Install => Ok(needs::install_all()),
