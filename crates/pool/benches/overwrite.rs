@@ -112,18 +112,16 @@ fn main() {
     let mut pool = open(&mut disk);
     disk.is_real = false;
     let blocks = 100_000;
-    pool.submit(
-        RequestId(0),
-        Request::Create(NewReplica {
-            replica: REPLICA,
-            volume: VolumeId::from_u128(1),
-            blocks,
-            thin: true,
-            birth: None,
-            carried: (Revision(1), Vec::new()),
-            origin: None,
-        }),
-    );
+    let new = NewReplica {
+        replica: REPLICA,
+        volume: VolumeId::from_u128(1),
+        blocks,
+        thin: true,
+        birth: None,
+        carried: (Revision(1), Vec::new()),
+        origin: None,
+    };
+    pool.submit(RequestId(0), Request::Create(Box::new(new)));
     drain(&mut pool, &mut disk);
     let page = Buffer::zeroed(BLOCK);
     let spread = |number: u64| Extent::new(number.wrapping_mul(7_919) % blocks, 1);

@@ -2,7 +2,10 @@
 //!
 //! It is written whole into one of two areas in turn, and the superblock says which one counts.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 use block::REGION;
 use model::{Mark, PoolId, ReplicaId, Revision, VolumeId};
@@ -263,12 +266,23 @@ impl Catalog {
             }
         }
         let pages = input.numbers()?;
+        // Each live layer is one replica's.
+        let owned: BTreeSet<_> = catalog.replicas.values().map(|replica| replica.layer).collect();
+        let live = catalog.layers.values().filter(|layer| layer.frozen.is_none()).count();
+        if owned.len() != catalog.replicas.len() || owned.len() != live {
+            return Err(Malformed);
+        }
         catalog.count_children()?;
         Ok((catalog, pages))
     }
 
     /// Parents are older than their children, so there is no circle.
     fn count_children(&mut self) -> Result<(), Malformed> {
+        let is_frozen = |parent| self.layers.get(parent).is_some_and(|l| l.frozen.is_some());
+        let mut all = self.layers.values().filter_map(|layer| layer.parent.as_ref());
+        if !all.all(is_frozen) {
+            return Err(Malformed);
+        }
         let parents: Vec<_> =
             self.layers.iter().filter_map(|(id, layer)| Some((*id, layer.parent?))).collect();
         for (child, parent) in parents {

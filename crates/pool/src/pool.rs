@@ -129,10 +129,10 @@ enum Work {
     Flush {
         hard: u64,
     },
-    Change(Change),
+    Change(Box<Change>),
     /// Its records are in the journal; it is answered when they are durable.
     Recorded,
-    Merge(Merge),
+    Merge(Box<Merge>),
     /// Waits for a checkpoint.
     Checkpoint,
 }

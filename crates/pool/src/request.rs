@@ -1,6 +1,6 @@
 //! What a pool is asked, what it asks of its disk, and what it answers.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use block::{Buffer, Extent};
 use model::{AttemptId, Mark, ReplicaId, Revision, SnapshotId, VolumeId};
@@ -48,7 +48,7 @@ pub enum Request {
         replica: ReplicaId,
         notes: Vec<Note>,
     },
-    Create(NewReplica),
+    Create(Box<NewReplica>),
     /// The data is gone for every reader at once; its space comes back when that is durable.
     Delete {
         replica: ReplicaId,

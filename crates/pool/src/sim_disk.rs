@@ -96,6 +96,15 @@ impl SimDisk {
         self.stable[offset] ^= flip;
     }
 
+    /// Makes the checksum of a block of metadata right again.
+    pub fn reseal(&mut self, block: usize) {
+        let start = block * block::BLOCK;
+        let crc = crc32c::crc32c(&self.now[start + 12..start + block::BLOCK]).to_le_bytes();
+        for bytes in [&mut self.now, &mut self.stable] {
+            bytes[start + 8..start + 12].copy_from_slice(&crc);
+        }
+    }
+
     pub fn fail_syncs(&mut self, yes: bool) {
         self.fails.syncs = yes;
     }

@@ -15,6 +15,9 @@ use crate::{
 pub(crate) const MAGIC: Magic = *b"HoldfPSB";
 const VERSION: u32 = 1;
 
+/// Numbers that only count up never come near this, and can be counted on from it.
+const MOST: u64 = 1 << 62;
+
 /// Longest name of a pool, in bytes.
 pub const NAME: usize = 128;
 
@@ -110,7 +113,10 @@ impl Superblock {
             boot: Boot(input.u128()?),
             name: input.text()?,
         };
+        let numbers = [sequence, superblock.incarnation, superblock.tail, superblock.catalog.lsn];
         let is_sound = superblock.geometry.is_sound()
+            && superblock.tail > 0
+            && numbers.iter().all(|number| *number < MOST)
             && superblock.catalog.area < 2
             && superblock.table_written <= superblock.geometry.table.blocks / 2
             && superblock.name.len() <= NAME;

@@ -1,6 +1,6 @@
 //! Replicas and snapshots come and go; notes are taken. All of it is durable when answered.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use block::REGION;
 use model::{AttemptId, Mark, ReplicaId, Revision, SnapshotId};
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Note { replica: ReplicaId, notes: Vec<Note> },
-    Create(NewReplica),
+    Create(Box<NewReplica>),
     Delete { replica: ReplicaId },
     Resize { replica: ReplicaId, blocks: u64 },
     Snapshot { snapshot: NewSnapshot, is_synced: bool },
@@ -92,7 +92,7 @@ impl Pool {
             return Err(Error::NotFound);
         }
         let scope = scope.filter(|_| !is_gone);
-        self.enter(new_op(Some(request), scope, Work::Change(change)));
+        self.enter(new_op(Some(request), scope, Work::Change(Box::new(change))));
         Ok(())
     }
 
@@ -101,11 +101,11 @@ impl Pool {
         if self.must_stall(change.bytes()) {
             return self.stall(op);
         }
-        if let Change::Snapshot { is_synced: false, .. } = change {
+        if let Change::Snapshot { is_synced: false, .. } = **change {
             return self.sync_for_snapshot(op);
         }
         let change = change.clone();
-        match self.change(change) {
+        match self.change(*change) {
             Err(error) => self.finish(op, Err(error)),
             Ok(None) => self.finish(op, Ok(Reply::Done)),
             Ok(Some(lsn)) => {
@@ -119,8 +119,8 @@ impl Pool {
 
     /// Everything written before it lies durably in the layer that is frozen.
     fn sync_for_snapshot(&mut self, op: OpId) {
-        if let Some(Work::Change(Change::Snapshot { is_synced, .. })) =
-            self.ops.get_mut(op).map(|op| &mut op.work)
+        if let Some(Work::Change(change)) = self.ops.get_mut(op).map(|op| &mut op.work)
+            && let Change::Snapshot { is_synced, .. } = &mut **change
         {
             *is_synced = true;
         }
@@ -131,7 +131,7 @@ impl Pool {
     fn change(&mut self, change: Change) -> Result<Option<u64>, Error> {
         match change {
             Change::Note { replica, notes } => self.note(replica, notes),
-            Change::Create(new) => self.create(new).map(Some),
+            Change::Create(new) => self.create(*new).map(Some),
             Change::Delete { replica } => Ok(Some(self.record(&Record::Delete { replica }))),
             Change::Resize { replica, blocks } => self.resize(replica, blocks),
             Change::Snapshot { snapshot, .. } => self.snapshot(snapshot),

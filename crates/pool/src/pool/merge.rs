@@ -4,7 +4,7 @@
 //!
 //! No step takes a cluster: deleting a snapshot works on a full pool.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use block::Buffer;
 
@@ -83,7 +83,7 @@ impl Pool {
         let phase = Phase::Start;
         let (pages, read, left) = (0, Vec::new(), 0);
         let merge = Merge { layer, child, logical, phase, pages, read, left, failed: false };
-        let op = self.enter(new_op(None, scope, Work::Merge(merge)));
+        let op = self.enter(new_op(None, scope, Work::Merge(Box::new(merge))));
         if self.ops.get(op).is_some() {
             self.merging = Some(op);
         }

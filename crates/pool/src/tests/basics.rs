@@ -1,5 +1,7 @@
 //! One thing at a time, without crashes.
 
+use alloc::boxed::Box;
+
 use block::Extent;
 
 use super::world::{SMALL, World, clone_of, filled, fsck, new_replica, replica, snapshot, take};
@@ -7,7 +9,7 @@ use crate::{Crash, Error, Image, PageState, Reply, Request, Stop};
 
 fn world() -> World {
     let mut world = World::new(2048, SMALL, 1);
-    world.done(Request::Create(new_replica(1, 300))).unwrap();
+    world.done(Request::Create(Box::new(new_replica(1, 300)))).unwrap();
     world
 }
 
@@ -55,7 +57,7 @@ fn what_is_outside_or_unknown_is_refused() {
     assert_eq!(world.ask(write(1, 299, 2)).unwrap(), Err(Error::OutOfRange));
     assert_eq!(world.ask(write(1, 0, 0)).unwrap(), Err(Error::OutOfRange));
     assert_eq!(world.ask(write(2, 0, 1)).unwrap(), Err(Error::NotFound));
-    let again = Request::Create(new_replica(1, 3));
+    let again = Request::Create(Box::new(new_replica(1, 3)));
     assert_eq!(world.ask(again).unwrap(), Err(Error::Exists));
     let extent = Extent::new(u64::MAX, 2);
     let read = Request::Read { image: ONE, extent };
@@ -86,7 +88,7 @@ fn snapshots_keep_what_was_and_clones_begin_with_it() {
     world.write(1, Extent::new(10, 5), 2).unwrap();
     let zero = Request::Zero { replica: replica(1), extent: Extent::new(15, 5), fua: false };
     world.done(zero).unwrap();
-    world.done(Request::Create(clone_of(2, 5, 400))).unwrap();
+    world.done(Request::Create(Box::new(clone_of(2, 5, 400)))).unwrap();
     world.write(2, Extent::new(12, 1), 3).unwrap();
 
     let frozen = Image::Snapshot(replica(1), snapshot(5));
@@ -148,7 +150,7 @@ fn an_exported_pool_is_clean_and_complete() {
 #[test]
 fn a_full_pool_refuses_writes_and_still_deletes() {
     let mut world = World::new(1024, SMALL, 1);
-    world.done(Request::Create(new_replica(1, 4096))).unwrap();
+    world.done(Request::Create(Box::new(new_replica(1, 4096)))).unwrap();
     let mut at = 0;
     let refused = loop {
         let extent = Extent::new(at, 64);
@@ -176,8 +178,8 @@ fn a_full_pool_refuses_writes_and_still_deletes() {
 fn a_thick_replica_never_runs_out_of_what_was_set_aside() {
     let mut world = World::new(2048, SMALL, 1);
     let thick = crate::NewReplica { thin: false, ..new_replica(1, 640) };
-    world.done(Request::Create(thick)).unwrap();
-    world.done(Request::Create(new_replica(2, 8192))).unwrap();
+    world.done(Request::Create(Box::new(thick))).unwrap();
+    world.done(Request::Create(Box::new(new_replica(2, 8192)))).unwrap();
     let mut at = 0;
     loop {
         let extent = Extent::new(at, 64);

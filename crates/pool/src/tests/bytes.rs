@@ -1,6 +1,6 @@
 //! Whatever bytes are on a disk, reading them gives an answer.
 
-use alloc::{vec, vec::Vec};
+use alloc::{boxed::Box, vec, vec::Vec};
 
 use block::BLOCK;
 use model::PoolId;
@@ -68,7 +68,7 @@ fn framed_noise_gives_an_error_and_no_more() {
 fn a_changed_catalog_or_record_never_panics() {
     let mut world = World::new(1024, SMALL, 1);
     for request in [
-        crate::Request::Create(super::world::new_replica(1, 300)),
+        crate::Request::Create(Box::new(super::world::new_replica(1, 300))),
         super::world::take(5, 1),
         crate::Request::Checkpoint,
     ] {
@@ -84,6 +84,61 @@ fn a_changed_catalog_or_record_never_panics() {
         }
         let _ = Catalog::decode(&good[..at]);
     }
+}
+
+/// Changed by somebody who can seal it again: refused, or opened and used without a panic.
+#[test]
+fn a_sealed_lie_never_panics() {
+    let mut play = super::damage::lived_in();
+    play.world.disk.crash(crate::Crash::Process);
+    let blocks = play.world.pool.geometry().data;
+    let sealed: Vec<usize> = (0..usize::try_from(blocks).unwrap())
+        .filter(|block| play.world.disk.bytes()[block * BLOCK..].starts_with(b"HoldfP"))
+        .collect();
+    let mut chance = SimDisk::new(1, 7);
+    let mut draw = |bound: usize| usize::try_from(chance.draw() >> 16).unwrap() % bound;
+    let (mut opened, mut refused) = (0, 0);
+    for _ in 0..1_500 {
+        let mut world = play.world.clone();
+        for _ in 0..=draw(2) {
+            let block = sealed[draw(sealed.len())];
+            let reach = if draw(2) == 0 { 100 } else { 700 };
+            let at = 16 + draw(reach);
+            world.disk.damage(block * BLOCK + at, u8::try_from(1 + draw(255)).unwrap());
+            world.disk.reseal(block);
+        }
+        let _ = fsck(&mut world.disk);
+        if world.reopen() {
+            opened += 1;
+            use_all(&mut world);
+        } else {
+            refused += 1;
+        }
+    }
+    assert!(opened > 100 && refused > 100, "{opened} opened, {refused} refused");
+}
+
+/// Answers do not matter here.
+fn use_all(world: &mut World) {
+    let replicas: Vec<_> =
+        world.pool.replicas().map(|state| (state.replica, state.blocks)).collect();
+    for (replica, blocks) in replicas {
+        let extent = block::Extent::new(blocks.saturating_sub(20), 12);
+        let data = super::world::filled(extent, 3);
+        let image = crate::Image::Replica(replica);
+        for request in [
+            crate::Request::Write { replica, extent, data, fua: false },
+            crate::Request::Read { image, extent: block::Extent::new(0, 100) },
+            crate::Request::Flush,
+            crate::Request::Zero { replica, extent: block::Extent::new(0, 90), fua: true },
+            crate::Request::DeleteSnapshot { replica, snapshot: super::world::snapshot(5) },
+            crate::Request::Delete { replica },
+        ] {
+            let _ = world.ask(request);
+        }
+    }
+    world.settle().expect("no cut");
+    let _ = world.ask(crate::Request::Export);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
 use crate::{Carries, Crash, Flaws, FormatError, SimDisk, probe};
 
 /// A pool with something in every part of it: checkpoints, and a journal on top of them.
-fn lived_in() -> Play {
+pub fn lived_in() -> Play {
     let mut play = Play::new(World::new(1024, SMALL, 3));
     let steps = [
         Step::Create(1, 300),

@@ -3,7 +3,7 @@
 //! Per sector: any value from the last flushed one to the newest issued. After the death of the
 //! process alone: from the last acknowledged one on. A snapshot reads as it was taken, for ever.
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
 use block::{BLOCK, Extent};
 use model::Epoch;
@@ -141,11 +141,11 @@ impl Model {
             Step::Create(id, blocks) | Step::Thick(id, blocks) => {
                 self.volumes.insert(id, Volume::new(Life::Coming, blank(blocks)));
                 let thin = matches!(step, Step::Create(..));
-                Request::Create(crate::NewReplica { thin, ..new_replica(id, blocks) })
+                Request::Create(Box::new(crate::NewReplica { thin, ..new_replica(id, blocks) }))
             }
             Step::Clone(id, of, blocks) => {
                 self.start_clone(id, of, blocks);
-                Request::Create(clone_of(id, of, blocks))
+                Request::Create(Box::new(clone_of(id, of, blocks)))
             }
             Step::Write(id, extent) | Step::Fua(id, extent) => {
                 self.issue(id, extent, fill);

@@ -251,6 +251,18 @@ impl World {
         imported.stop
     }
 
+    /// False if it cannot be opened.
+    pub fn reopen(&mut self) -> bool {
+        let options = options(&self.disk, self.boot, self.discard, self.flaws);
+        match import(&mut self.disk, options, &mut 0, u64::MAX).expect("no cut") {
+            Ok(imported) => {
+                self.pool = imported.pool;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
     /// False if the power goes first.
     pub fn try_open(&mut self) -> bool {
         let options = options(&self.disk, self.boot, self.discard, self.flaws);
