@@ -13,6 +13,7 @@ pub mod reservation;
 pub mod target;
 pub mod wire;
 
+mod buffers;
 mod frame;
 mod op;
 mod outgoing;

@@ -19,6 +19,13 @@ pub const ADMIN_INLINE_MAX: usize = 8 << 10;
 /// Data that a connection may be asked for at once, beyond what comes in capsules.
 pub const TRANSFER_CREDIT: usize = 4 << 20;
 
+/// Memory of payloads that a port holds on to while it is busy, to use it again. As much as one
+/// connection may be asked for, so that steady writing makes no new memory.
+pub const REUSED_PORT: usize = 4 << 20;
+
+/// The same for one queue of an initiator: what its reads need at full depth, 4 KiB each.
+pub const REUSED_QUEUE: usize = 1 << 20;
+
 /// Data in one unit from the host: a whole transfer, so that it needs one header.
 pub const MAXH2CDATA: u32 = 1 << 20;
 

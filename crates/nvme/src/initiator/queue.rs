@@ -10,6 +10,7 @@ use zerocopy::{
 };
 
 use crate::{
+    buffers::Buffers,
     frame::{Digests, Fault, Got, Listener, Receiver},
     limits,
     outgoing::{Outgoing, common},
@@ -88,6 +89,7 @@ pub(crate) struct Queue<O> {
     /// The slot that the unit at hand is for, and whether it is the last of it.
     sink: Option<(u16, u8)>,
     fault: Option<Fault>,
+    pub buffers: Buffers,
     /// How many commands may not wait for ever.
     timed: usize,
 }
@@ -114,6 +116,7 @@ impl<O> Queue<O> {
             align: 4,
             sink: None,
             fault: None,
+            buffers: Buffers::new(limits::REUSED_QUEUE),
             timed: 0,
         }
     }
@@ -259,17 +262,21 @@ impl<O> Queue<O> {
     }
 
     fn complete(&mut self, cid: u16, cqe: Cqe, over: &mut Vec<Completed<O>>) -> Result<(), Fault> {
+        let status = Status::from_bits(cqe.status.get());
+        let slot = self.slot(cid)?;
+        if status.is_none() && matches!(&slot.data, Data::Out(data) if slot.moved < data.len()) {
+            // Well done without having asked for the data: it cannot be. The command stays, so
+            // that its owner hears of the end with all others.
+            return Err(Fault::new(Fes::Sequence));
+        }
         let slot = self.slots.get_mut(usize::from(cid)).and_then(Option::take);
         let slot = slot.ok_or(Fault::field(8))?;
         self.free.push(cid);
         self.timed -= usize::from(slot.started.is_some());
-        let status = Status::from_bits(cqe.status.get());
-        let is_all_sent = !matches!(&slot.data, Data::Out(data) if slot.moved < data.len());
-        if status.is_none() && !is_all_sent {
-            // Well done without having asked for the data: it cannot be.
-            return Err(Fault::new(Fes::Sequence));
-        }
-        let incoming = slot.incoming.map(|data| data.slice(0..slot.moved));
+        let incoming = slot.incoming.map(|data| {
+            self.buffers.lend(&data);
+            data.slice(0..slot.moved)
+        });
         let result = match status {
             Some(status) => Err(status),
             None if !slot.is_intact => Err(Code::TransientTransport.into()),
@@ -299,7 +306,10 @@ impl<O> Queue<O> {
         if flags & SUCCESS != 0 && flags & LAST == 0 {
             return Err(Fault::field(1));
         }
-        slot.incoming.get_or_insert_with(|| Buffer::zeroed(expected));
+        if slot.incoming.is_none() {
+            let data = self.buffers.take(expected);
+            self.slot(cid)?.incoming = Some(data);
+        }
         self.sink = Some((cid, flags));
         Ok(())
     }

@@ -291,6 +291,9 @@ impl Session {
         if self.next_look <= now {
             self.look();
         }
+        for queue in self.lanes.iter_mut().filter_map(|lane| lane.queue.as_mut()) {
+            queue.buffers.rest();
+        }
         if self.state == State::Live && self.keeps_alive() && self.keep_alive_due <= now {
             self.keep_alive_due = now + self.config.keep_alive / 2;
             self.admin(Owner::KeepAlive, Sqe::new(admin::KEEP_ALIVE), Data::None);

@@ -190,14 +190,17 @@ impl Connection {
         if data == 0 {
             return self.command(core, sqe, None, true);
         }
-        self.sink = Sink::Capsule { sqe, data: Buffer::zeroed(data), filled: 0 };
+        self.sink = Sink::Capsule { sqe, data: core.buffers.take(data), filled: 0 };
         Ok(())
     }
 
     fn unit_over(&mut self, core: &mut Core, is_intact: bool) -> Result<(), Fault> {
         match core::mem::replace(&mut self.sink, Sink::Nowhere) {
             Sink::Nowhere => Ok(()),
-            Sink::Capsule { sqe, data, .. } => self.command(core, sqe, Some(data), is_intact),
+            Sink::Capsule { sqe, data, .. } => {
+                core.buffers.lend(&data);
+                self.command(core, sqe, Some(data), is_intact)
+            }
             Sink::Slot(slot) => {
                 self.data_over(core, slot, is_intact);
                 Ok(())
@@ -228,7 +231,7 @@ impl Connection {
             Ok(transfer::Place::Remote(bytes)) => {
                 self.slots.put(slot, Slot::Credit { sqe, bytes });
                 self.waiting.push_back(slot);
-                self.ask_for_data();
+                self.ask_for_data(core);
             }
         }
         Ok(())

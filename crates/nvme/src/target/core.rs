@@ -17,13 +17,15 @@ use super::{
     subsystem::{Exported, Hosts, Listen, SubsystemId},
 };
 use crate::{
+    buffers::Buffers,
+    limits,
     op::Op,
     reservation::{Effects, HostId, Reservations},
     slab::Slab,
     status::{Code, Status},
 };
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Core {
     pub subsystems: Slab<Exported>,
     pub sessions: Slab<Session>,
@@ -34,6 +36,7 @@ pub(crate) struct Core {
     pub discovery_changes: u64,
     pub next_discovery_cntlid: u16,
     pub now: Duration,
+    pub buffers: Buffers,
     pub outs: VecDeque<Out>,
     pub later: Vec<Later>,
     /// Preempting commands that wait until these hosts' commands are over.
@@ -170,6 +173,24 @@ impl From<Code> for Answer {
 }
 
 impl Core {
+    pub(crate) fn new(listen: Vec<Listen>) -> Self {
+        Self {
+            subsystems: Slab::default(),
+            sessions: Slab::default(),
+            listen,
+            routes: BTreeMap::new(),
+            discovery_changes: 1,
+            next_discovery_cntlid: 0,
+            now: Duration::ZERO,
+            buffers: Buffers::new(limits::REUSED_PORT),
+            outs: VecDeque::new(),
+            later: Vec::new(),
+            quiet: Vec::new(),
+            turns: VecDeque::new(),
+            persisting: Vec::new(),
+        }
+    }
+
     pub(crate) fn session(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(id.0)
     }

@@ -71,7 +71,7 @@ pub struct Parcel(Box<Connection>);
 /// How many emptied batches are kept for their memory.
 const SPARE: usize = 64;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Port {
     conns: Slab<Connection>,
     core: Core,
@@ -82,8 +82,12 @@ pub struct Port {
 
 impl Port {
     pub fn new(listen: Vec<Listen>) -> Self {
-        let core = Core { listen, discovery_changes: 1, ..Core::default() };
-        Self { core, ..Self::default() }
+        Self {
+            conns: Slab::default(),
+            core: Core::new(listen),
+            listed: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// `None` if a subsystem of that name is there already.
@@ -254,6 +258,7 @@ impl Port {
     /// Time has passed. Sessions that were silent for too long end.
     pub fn tick(&mut self, now: Duration) {
         self.core.now = now;
+        self.core.buffers.rest();
         let is_due = |deadline: Option<Duration>| deadline.is_some_and(|deadline| deadline <= now);
         self.end_sessions(|session| is_due(session.deadline()));
         let strangers = self.conns.iter().filter(|(_, conn)| is_due(handshake_deadline(conn)));

@@ -68,7 +68,7 @@ impl Connection {
     }
 
     /// Asks the host for as much data as there is credit for, in the order of the commands.
-    pub(super) fn ask_for_data(&mut self) {
+    pub(super) fn ask_for_data(&mut self, core: &mut Core) {
         while let Some(slot) = self.waiting.front().copied() {
             let Some(Slot::Credit { sqe, bytes }) = self.slots.get(slot) else {
                 self.waiting.pop_front();
@@ -80,7 +80,7 @@ impl Connection {
             }
             self.credit -= bytes;
             self.waiting.pop_front();
-            let data = Buffer::zeroed(bytes);
+            let data = core.buffers.take(bytes);
             self.slots.put(slot, Slot::Data { sqe, data, filled: 0, is_intact: true });
             let digests = self.digests();
             let header = Transfer {
@@ -180,12 +180,13 @@ impl Connection {
         }
         let Slot::Data { sqe, data, is_intact, .. } = self.slots.take(slot) else { return };
         self.credit += data.len();
+        core.buffers.lend(&data);
         if is_intact {
             self.execute(core, slot, sqe, Some(data));
         } else {
             self.finish(slot, sqe.cid.get(), &Code::TransientTransport.into());
         }
-        self.ask_for_data();
+        self.ask_for_data(core);
     }
 }
 
