@@ -114,11 +114,8 @@ impl Connection {
             return Err(Fault { fes: Fes::LimitExceeded, fei: 16 });
         }
         let end = number(header.offset).saturating_add(data);
-        if end > buffer.len() {
+        if end > buffer.len() || number(header.offset) != *filled {
             return Err(Fault { fes: Fes::OutOfRange, fei: 12 });
-        }
-        if number(header.offset) != *filled {
-            return Err(Fault::field(12));
         }
         let is_last = self.receiver.flags() & LAST != 0;
         if is_last != (end == buffer.len()) {
