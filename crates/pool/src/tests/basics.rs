@@ -260,6 +260,49 @@ fn an_aborted_snapshot_waits_for_the_one_it_takes_back() {
 }
 
 #[test]
+fn requests_on_the_same_blocks_take_effect_in_the_order_they_came() {
+    for seed in 0..20 {
+        let mut world = World::new(2048, SMALL, seed);
+        world.done(Request::Create(Box::new(new_replica(1, 300)))).unwrap();
+        let extent = Extent::new(60, 10);
+        let write = |fill| {
+            let data = filled(extent, fill);
+            Request::Write { replica: replica(1), extent, data, fua: seed % 2 == 0 }
+        };
+        let zero = |extent| Request::Zero { replica: replica(1), extent, fua: false };
+        let asked = [
+            write(1),
+            take(5, 1),
+            write(2),
+            take(6, 1),
+            zero(extent),
+            Request::Read { image: ONE, extent },
+            write(3),
+            zero(Extent::new(62, 2)),
+            Request::DeleteSnapshot { replica: replica(1), snapshot: snapshot(6) },
+        ]
+        .map(|request| world.submit(request));
+        let read = world.wait(asked[5]).unwrap();
+        assert!(matches!(read, Ok(Reply::Data(data)) if data.is_zero()));
+        for (at, id) in asked.into_iter().enumerate().filter(|(at, _)| *at != 5 && *at != 8) {
+            assert!(world.wait(id).unwrap().is_ok(), "request {at}");
+        }
+        world.settle().unwrap();
+        let frozen = Image::Snapshot(replica(1), snapshot(5));
+        assert_eq!(world.read(frozen, extent).unwrap(), filled(extent, 1));
+        let live = world.read(ONE, extent).unwrap();
+        assert_eq!(live.slice(0..2 * 4096), filled(Extent::new(60, 2), 3));
+        assert!(live.slice(2 * 4096..4 * 4096).is_zero());
+        world.check_accounts();
+        let last = [write(4), Request::Delete { replica: replica(1) }, write(5)]
+            .map(|request| world.submit(request));
+        let answers = last.map(|id| world.wait(id).unwrap());
+        assert!(answers[0].is_ok() && answers[1].is_ok(), "{answers:?}");
+        assert_eq!(answers[2], Err(Error::NotFound));
+    }
+}
+
+#[test]
 fn a_pool_grows_onto_a_larger_device() {
     let mut world = world();
     let before = world.pool.stats().capacity;
