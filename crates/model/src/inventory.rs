@@ -42,6 +42,36 @@ pub struct Difference {
     pub targets: BTreeMap<VolumeId, Option<TargetSeen>>,
 }
 
+impl Difference {
+    /// What changed between two inventories of one process.
+    pub fn between(old: &Inventory, new: &Inventory) -> Self {
+        Self {
+            node: new.node,
+            instance: new.instance,
+            generation: new.generation,
+            base: old.sequence,
+            sequence: new.sequence,
+            pools: news(&old.pools, &new.pools),
+            replicas: news(&old.replicas, &new.replicas),
+            targets: news(&old.targets, &new.targets),
+        }
+    }
+
+    /// Nothing but the count.
+    pub fn is_empty(&self) -> bool {
+        self.pools.is_empty() && self.replicas.is_empty() && self.targets.is_empty()
+    }
+}
+
+fn news<K: Ord + Copy, V: Clone + PartialEq>(
+    old: &BTreeMap<K, V>,
+    new: &BTreeMap<K, V>,
+) -> BTreeMap<K, Option<V>> {
+    let gone = old.keys().filter(|key| !new.contains_key(key)).map(|key| (*key, None));
+    let other = new.iter().filter(|(key, value)| old.get(key) != Some(value));
+    gone.chain(other.map(|(key, value)| (*key, Some(value.clone())))).collect()
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSeen {
     pub health: PoolHealth,

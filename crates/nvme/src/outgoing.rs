@@ -53,6 +53,20 @@ impl Outgoing {
         })
     }
 
+    /// All of it, for those who send later: the headers are copied once, the payloads are shared.
+    pub fn shared(&self) -> impl Iterator<Item = Buffer> + '_ {
+        let heads = Buffer::copy_of(&self.heads);
+        let tail = self.payloads.last().map_or(0, |(upto, _)| *upto)..self.heads.len();
+        let last = heads.slice(tail);
+        let mut from = 0;
+        let all = self.payloads.iter().flat_map(move |(upto, payload)| {
+            let head = heads.slice(from..*upto);
+            from = *upto;
+            [head, payload.clone()]
+        });
+        all.chain([last]).filter(|piece| !piece.is_empty())
+    }
+
     /// Empties it but keeps its memory, so that it can be handed back for the next batch.
     pub fn clear(&mut self) {
         self.heads.clear();

@@ -10,7 +10,7 @@ use std::{
 const SECTOR: u64 = 512;
 
 /// A whole disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BlockDevice {
     pub name: String,
     pub path: PathBuf,
@@ -29,7 +29,7 @@ pub struct BlockDevice {
     pub partitions: Vec<Partition>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Partition {
     pub name: String,
     pub path: PathBuf,

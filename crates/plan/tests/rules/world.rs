@@ -225,28 +225,6 @@ fn indexes_are_what_a_fresh_look_at_the_records_gives() {
     }
 }
 
-/// What changed between two inventories of one process.
-fn difference(old: &Inventory, new: &Inventory) -> Difference {
-    fn news<K: Ord + Copy, V: Clone + PartialEq>(
-        old: &BTreeMap<K, V>,
-        new: &BTreeMap<K, V>,
-    ) -> BTreeMap<K, Option<V>> {
-        let gone = old.keys().filter(|key| !new.contains_key(key)).map(|key| (*key, None));
-        let other = new.iter().filter(|(key, value)| old.get(key) != Some(value));
-        gone.chain(other.map(|(key, value)| (*key, Some(value.clone())))).collect()
-    }
-    Difference {
-        node: new.node,
-        instance: new.instance,
-        generation: new.generation,
-        base: old.sequence,
-        sequence: new.sequence,
-        pools: news(&old.pools, &new.pools),
-        replicas: news(&old.replicas, &new.replicas),
-        targets: news(&old.targets, &new.targets),
-    }
-}
-
 #[test]
 fn a_difference_says_the_same_as_the_whole() {
     for seed in 0..20 {
@@ -258,7 +236,7 @@ fn a_difference_says_the_same_as_the_whole() {
             let node = random.pick(&nodes).unwrap();
             let old = whole.nodes[node].inventory.clone().unwrap();
             let new = report(old.clone(), &mut random);
-            let by_parts = parts.observe_difference(difference(&old, &new)).unwrap();
+            let by_parts = parts.observe_difference(Difference::between(&old, &new)).unwrap();
             let by_whole = whole.observe(new);
             assert_eq!(by_parts, by_whole, "seed {seed}, step {step}");
             assert_same(&parts, &whole, &format!("seed {seed}, step {step}"));

@@ -1,0 +1,464 @@
+//! A volume in use: commands in, answers out, and another path when one is lost.
+//!
+//! A command without an answer is sent again on the next connection. That is right because a target
+//! serialises what overlaps, and because nothing overlapping is submitted here before the answer.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use block::Buffer;
+use nvme::{
+    Digests, Op, Reply, Status,
+    initiator::{Attached, Config, Out, Reason, Session},
+};
+use uring::{Backend, Chunk, Completion, Outcome, Reactor, Socket};
+use uuid::Uuid;
+
+use crate::uri::Uri;
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub host_nqn: String,
+    pub host_id: Uuid,
+    pub io_queues: u16,
+    /// Commands under way on each queue.
+    pub entries: u16,
+    pub digests: Digests,
+    /// Give up when no path worked for so long.
+    pub patience: Duration,
+    pub backend: Backend,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let host_id = Uuid::new_v4();
+        Self {
+            host_nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{host_id}"),
+            host_id,
+            io_queues: 1,
+            entries: 128,
+            digests: Digests { header: false, data: false },
+            patience: Duration::from_secs(30),
+            backend: Backend::Auto,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("no reactor can be had")]
+    Reactor(#[from] uring::StartError),
+    #[error("the reactor failed")]
+    Io(#[from] std::io::Error),
+    #[error("no path to {uri} worked for {waited:?}; the last one: {reason}")]
+    NoPath { uri: Uri, waited: Duration, reason: String },
+    #[error("the volume has {is} blocks now, it had {was}")]
+    Shrunk { was: u64, is: u64 },
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Done {
+    pub tag: u64,
+    pub result: Result<Reply, Status>,
+    pub took: Duration,
+}
+
+#[derive(Debug)]
+pub struct Client {
+    uri: Uri,
+    options: Options,
+    reactor: Reactor,
+    began: Instant,
+    path: Path,
+    /// Which address is next.
+    turn: usize,
+    /// Since when no path works.
+    lost_at: Option<Instant>,
+    reason: String,
+    attached: Option<Attached>,
+    /// Not answered yet, and when they were submitted.
+    open: BTreeMap<u64, (Op, Instant)>,
+    /// Answers that nobody has taken.
+    done: VecDeque<Done>,
+    /// Which queue is next.
+    lane: u16,
+    /// Tokens of earlier paths are not ours any more.
+    round: u64,
+    pub switches: u64,
+    completions: Vec<Completion>,
+    /// Of operations that somebody else has on this reactor.
+    foreign: Vec<Completion>,
+}
+
+#[derive(Debug)]
+enum Path {
+    /// Until then no address is tried.
+    Waiting {
+        until: Instant,
+    },
+    Up(Box<Link>),
+}
+
+#[derive(Debug)]
+struct Link {
+    session: Session,
+    to: SocketAddr,
+    queues: BTreeMap<u16, Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    socket: Option<Socket>,
+    outgoing: Vec<Chunk>,
+    is_sending: bool,
+}
+
+/// Marks tokens that are not the client's own.
+const FOREIGN: u64 = 1 << 63;
+const RETRY: Duration = Duration::from_millis(20);
+const RECEIVE: usize = 256 * 1024;
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(2);
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Connect,
+    Receive,
+    Send,
+}
+
+impl Client {
+    /// Returns when the volume can be used.
+    pub fn connect(uri: &Uri, options: Options) -> Result<Self, ClientError> {
+        let now = Instant::now();
+        let mut client = Self {
+            uri: uri.clone(),
+            reactor: Reactor::new(options.backend)?,
+            options,
+            began: now,
+            path: Path::Waiting { until: now },
+            turn: 0,
+            lost_at: Some(now),
+            reason: "none was tried".into(),
+            attached: None,
+            open: BTreeMap::new(),
+            done: VecDeque::new(),
+            lane: 0,
+            round: 0,
+            switches: 0,
+            completions: Vec::new(),
+            foreign: Vec::new(),
+        };
+        while client.lost_at.is_some() {
+            client.turn(None)?;
+        }
+        Ok(client)
+    }
+
+    pub fn attached(&self) -> &Attached {
+        self.attached.as_ref().expect("connect returns when it is attached")
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.attached().blocks
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.path {
+            Path::Up(link) => Some(link.to),
+            Path::Waiting { .. } => None,
+        }
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+
+    pub fn submit(&mut self, tag: u64, op: Op) {
+        self.open.insert(tag, (op.clone(), Instant::now()));
+        self.send(tag, op);
+    }
+
+    fn send(&mut self, tag: u64, op: Op) {
+        let now = self.began.elapsed();
+        if let Path::Up(link) = &mut self.path
+            && link.session.is_live()
+        {
+            self.lane = self.lane % link.session.attached().io_queues + 1;
+            link.session.submit(now, self.lane, tag, op);
+        }
+    }
+
+    /// Has the reactor do something else, too; `token` below 2^63. See `wait_both`.
+    pub fn submit_io(&mut self, token: u64, op: uring::Op) {
+        self.reactor.submit(token | FOREIGN, op);
+    }
+
+    /// Waits for an answer, or for a completion of `submit_io`.
+    pub fn wait_both(
+        &mut self,
+        done: &mut Vec<Done>,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), ClientError> {
+        loop {
+            self.poll();
+            done.extend(self.done.drain(..));
+            completions.append(&mut self.foreign);
+            if !done.is_empty() || !completions.is_empty() {
+                return Ok(());
+            }
+            self.turn(None)?;
+        }
+    }
+
+    /// Waits for at least one answer, or for the time. Answers come in `done`.
+    pub fn wait(
+        &mut self,
+        done: &mut Vec<Done>,
+        until: Option<Instant>,
+    ) -> Result<(), ClientError> {
+        loop {
+            self.poll();
+            done.extend(self.done.drain(..));
+            if !done.is_empty() || until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(());
+            }
+            self.turn(until)?;
+        }
+    }
+
+    /// One command, and its answer.
+    pub fn run(&mut self, op: Op) -> Result<Result<Reply, Status>, ClientError> {
+        const TAG: u64 = u64::MAX;
+        self.submit(TAG, op);
+        let mut done = Vec::new();
+        loop {
+            self.wait(&mut done, None)?;
+            if let Some(at) = done.iter().position(|done| done.tag == TAG) {
+                let ours = done.swap_remove(at);
+                self.done.extend(done);
+                return Ok(ours.result);
+            }
+        }
+    }
+
+    /// What the kernel has, and what follows from it.
+    fn turn(&mut self, until: Option<Instant>) -> Result<(), ClientError> {
+        self.poll();
+        let deadline = self.deadline();
+        let until = [until, deadline].into_iter().flatten().min();
+        let mut completions = std::mem::take(&mut self.completions);
+        self.reactor.wait(&mut completions, until)?;
+        for mut completion in completions.drain(..) {
+            if completion.token & FOREIGN == 0 {
+                self.completed(completion);
+            } else {
+                completion.token &= !FOREIGN;
+                self.foreign.push(completion);
+            }
+        }
+        self.completions = completions;
+        self.tick()?;
+        self.poll();
+        Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match &self.path {
+            Path::Waiting { until } => Some(*until),
+            Path::Up(link) => link.session.next_deadline().map(|at| self.began + at),
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), ClientError> {
+        let now = Instant::now();
+        if let Some(lost_at) = self.lost_at
+            && now.duration_since(lost_at) > self.options.patience
+        {
+            let (uri, reason) = (self.uri.clone(), self.reason.clone());
+            return Err(ClientError::NoPath { uri, waited: self.options.patience, reason });
+        }
+        match &mut self.path {
+            Path::Waiting { until } if *until <= now => self.dial(),
+            Path::Waiting { .. } => {}
+            Path::Up(link) => {
+                let now = now.duration_since(self.began);
+                if link.session.next_deadline().is_some_and(|at| at <= now) {
+                    link.session.tick(now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dial(&mut self) {
+        let to = self.uri.addresses[self.turn % self.uri.addresses.len()];
+        self.turn += 1;
+        self.round += 1;
+        let options = &self.options;
+        let mut session = Session::new(Config {
+            host_nqn: options.host_nqn.clone(),
+            host_id: *options.host_id.as_bytes(),
+            subsystem_nqn: self.uri.nqn.clone(),
+            io_queues: options.io_queues,
+            entries: options.entries,
+            digests: options.digests,
+            keep_alive: KEEP_ALIVE,
+            command_timeout: COMMAND_TIMEOUT,
+            attach_timeout: ATTACH_TIMEOUT,
+        });
+        session.connect(self.began.elapsed());
+        self.path = Path::Up(Box::new(Link { session, to, queues: BTreeMap::new() }));
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let Some((kind, queue)) = unpack(completion.token, self.round) else { return };
+        let now = self.began.elapsed();
+        let token = |kind| pack(kind, self.round, queue);
+        let Path::Up(link) = &mut self.path else { return };
+        match (kind, completion.outcome) {
+            (Kind::Connect, Outcome::Connected(Ok(socket))) => {
+                let buffer = Buffer::zeroed(RECEIVE);
+                let op = uring::Op::Receive { socket: socket.clone(), buffer, at: 0 };
+                self.reactor.submit(token(Kind::Receive), op);
+                link.queues.entry(queue).or_default().socket = Some(socket);
+                link.session.opened(now, queue);
+            }
+            (Kind::Connect, Outcome::Connected(Err(error))) => {
+                self.reason = format!("{}: {error}", link.to);
+                link.session.closed(queue);
+            }
+            (Kind::Receive, Outcome::Received { buffer, result: Ok(len) }) if len > 0 => {
+                link.session.receive(now, queue, &buffer.bytes()[..len]);
+                if let Some(socket) = link.queues.get(&queue).and_then(|q| q.socket.clone()) {
+                    let op = uring::Op::Receive { socket, buffer, at: 0 };
+                    self.reactor.submit(token(Kind::Receive), op);
+                }
+            }
+            (Kind::Receive, _) => link.session.closed(queue),
+            (Kind::Send, Outcome::Sent { result, .. }) => {
+                if let Some(entry) = link.queues.get_mut(&queue) {
+                    entry.is_sending = false;
+                }
+                if result.is_err() {
+                    link.session.closed(queue);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self) {
+        loop {
+            let Path::Up(link) = &mut self.path else { return };
+            let Some(out) = link.session.poll() else { break };
+            match out {
+                Out::Open { queue } => {
+                    let token = pack(Kind::Connect, self.round, queue);
+                    self.reactor.submit(token, uring::Op::Connect { to: link.to });
+                }
+                Out::Send { queue, outgoing } => {
+                    let entry = link.queues.entry(queue).or_default();
+                    entry.outgoing.extend(outgoing.shared().map(Chunk::from));
+                    link.session.recycle(outgoing);
+                }
+                Out::Close { queue } => {
+                    if let Some(socket) = link.queues.get(&queue).and_then(|q| q.socket.as_ref()) {
+                        socket.close();
+                    }
+                }
+                Out::Ready(attached) => self.ready(attached),
+                Out::Done { tag, result } => self.answered(tag, result),
+                Out::Event(_) => {}
+                Out::Dead { reason } => {
+                    self.lose(reason);
+                    return;
+                }
+            }
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let Path::Up(link) = &mut self.path else { return };
+        for (number, queue) in &mut link.queues {
+            if let Some(socket) = &queue.socket
+                && !queue.is_sending
+                && !queue.outgoing.is_empty()
+            {
+                queue.is_sending = true;
+                let chunks = std::mem::take(&mut queue.outgoing);
+                let op = uring::Op::Send { socket: socket.clone(), chunks };
+                self.reactor.submit(pack(Kind::Send, self.round, *number), op);
+            }
+        }
+    }
+
+    fn ready(&mut self, attached: Attached) {
+        self.switches += u64::from(self.attached.is_some());
+        self.attached = Some(attached);
+        self.lost_at = None;
+        let open: Vec<(u64, Op)> =
+            self.open.iter().map(|(tag, (op, _))| (*tag, op.clone())).collect();
+        for (tag, op) in open {
+            self.send(tag, op);
+        }
+    }
+
+    fn answered(&mut self, tag: u64, result: Result<Reply, Status>) {
+        // What says something about the path says nothing about the command: it is sent again.
+        if matches!(&result, Err(status) if status.is_path_related()) {
+            if let Path::Up(link) = &mut self.path {
+                link.session.stop();
+            }
+            return;
+        }
+        if let Some((_, at)) = self.open.remove(&tag) {
+            self.done.push_back(Done { tag, result, took: at.elapsed() });
+        }
+    }
+
+    fn lose(&mut self, reason: Reason) {
+        let now = Instant::now();
+        if let Path::Up(link) = &self.path {
+            if !matches!(reason, Reason::ConnectionLost { .. }) || self.lost_at.is_none() {
+                self.reason = format!("{}: {reason:?}", link.to);
+            }
+            for queue in link.queues.values() {
+                if let Some(socket) = &queue.socket {
+                    socket.close();
+                }
+            }
+        }
+        // The first try on another path is at once; only a whole round without success waits.
+        let is_round_over = self.turn.is_multiple_of(self.uri.addresses.len());
+        let pause = if is_round_over { RETRY } else { Duration::ZERO };
+        self.lost_at.get_or_insert(now);
+        self.path = Path::Waiting { until: now + pause };
+    }
+}
+
+fn pack(kind: Kind, round: u64, queue: u16) -> u64 {
+    let kind = match kind {
+        Kind::Connect => 0,
+        Kind::Receive => 1,
+        Kind::Send => 2,
+    };
+    round << 18 | u64::from(queue) << 2 | kind
+}
+
+fn unpack(token: u64, round: u64) -> Option<(Kind, u16)> {
+    let kind = match token & 3 {
+        0 => Kind::Connect,
+        1 => Kind::Receive,
+        _ => Kind::Send,
+    };
+    let queue = u16::try_from(token >> 2 & 0xffff).ok()?;
+    (token >> 18 == round).then_some((kind, queue))
+}

@@ -1,0 +1,157 @@
+//! What a stand-alone engine can serve besides replicas: memory, nothing, or a file as it is.
+//!
+//! For trials and measurements: memory shows the limit of the protocol, a file that of the disk.
+
+use block::{BLOCK, Buffer, Extent};
+use nvme::{Code, Op, Reply, Status};
+use uring::Disk;
+
+#[derive(Debug)]
+pub enum Device {
+    /// Block by block, shared with whoever reads or wrote it: no byte is copied for one block.
+    Memory(Vec<Option<Buffer>>),
+    /// Reads as zeros, forgets what is written.
+    Nothing {
+        zeros: Buffer,
+        blocks: u64,
+    },
+    File(Disk),
+}
+
+/// What a file must do for a command.
+#[derive(Debug)]
+pub enum FileOp {
+    Read { offset: u64, len: usize },
+    Write { offset: u64, data: Buffer, dsync: bool },
+    Sync,
+}
+
+/// A command, decided.
+#[derive(Debug)]
+pub enum Step {
+    Done(Result<Reply, Status>),
+    /// The disk does it; its result is the answer.
+    File(Disk, FileOp),
+}
+
+impl Device {
+    pub fn memory(blocks: u64) -> Option<Self> {
+        let count = usize::try_from(blocks).ok()?;
+        let mut places = Vec::new();
+        places.try_reserve_exact(count).ok()?;
+        places.resize(count, None);
+        Some(Self::Memory(places))
+    }
+
+    pub fn nothing(blocks: u64) -> Self {
+        Self::Nothing { zeros: Buffer::zeroed(nvme::limits::TRANSFER_MAX), blocks }
+    }
+
+    pub fn blocks(&self) -> u64 {
+        match self {
+            Self::Memory(places) => places.len() as u64,
+            Self::Nothing { blocks, .. } => *blocks,
+            Self::File(disk) => disk.size() / BLOCK as u64,
+        }
+    }
+
+    pub fn run(&mut self, op: Op) -> Step {
+        match self {
+            Self::Memory(places) => Step::Done(run_memory(places, op)),
+            Self::Nothing { zeros, .. } => Step::Done(run_nothing(zeros, &op)),
+            Self::File(disk) => run_file(disk, op),
+        }
+    }
+}
+
+fn run_memory(places: &mut [Option<Buffer>], op: Op) -> Result<Reply, Status> {
+    match op {
+        Op::Read { extent } => Ok(Reply::Data(read_memory(places, extent)?)),
+        Op::Write { extent, data, .. } => {
+            for (index, place) in at(places, extent)?.iter_mut().enumerate() {
+                *place = Some(data.slice(index * BLOCK..(index + 1) * BLOCK));
+            }
+            Ok(Reply::Done)
+        }
+        Op::Zero { extent, .. } => {
+            at(places, extent)?.fill(None);
+            Ok(Reply::Done)
+        }
+        Op::Deallocate { extents } => {
+            for extent in extents {
+                at(places, extent)?.fill(None);
+            }
+            Ok(Reply::Done)
+        }
+        Op::Compare { extent, data } => {
+            let is_same = read_memory(places, extent)? == data;
+            if is_same { Ok(Reply::Done) } else { Err(Code::CompareFailure.into()) }
+        }
+        Op::Flush | Op::Verify { .. } | Op::Persist(_) => Ok(Reply::Done),
+        Op::Reservation(_) | Op::Vendor(_) => Err(Code::InvalidOpcode.into()),
+    }
+}
+
+fn run_nothing(zeros: &Buffer, op: &Op) -> Result<Reply, Status> {
+    match op {
+        Op::Read { extent } => {
+            let len = usize::try_from(extent.bytes()).unwrap_or(usize::MAX);
+            if len > zeros.len() {
+                return Err(Code::InvalidField.into());
+            }
+            Ok(Reply::Data(zeros.slice(0..len)))
+        }
+        Op::Compare { .. } => Err(Code::CompareFailure.into()),
+        Op::Reservation(_) | Op::Vendor(_) => Err(Code::InvalidOpcode.into()),
+        _ => Ok(Reply::Done),
+    }
+}
+
+fn run_file(disk: &Disk, op: Op) -> Step {
+    let file = |op| Step::File(disk.clone(), op);
+    match op {
+        Op::Read { extent } => match usize::try_from(extent.bytes()) {
+            Ok(len) => file(FileOp::Read { offset: extent.offset(), len }),
+            Err(_) => Step::Done(Err(Code::InvalidField.into())),
+        },
+        Op::Write { extent, data, fua } => {
+            file(FileOp::Write { offset: extent.offset(), data, dsync: fua })
+        }
+        Op::Zero { extent, fua, .. } => match usize::try_from(extent.bytes()) {
+            Ok(len) => {
+                let data = Buffer::zeroed(len);
+                file(FileOp::Write { offset: extent.offset(), data, dsync: fua })
+            }
+            Err(_) => Step::Done(Err(Code::InvalidField.into())),
+        },
+        Op::Flush => file(FileOp::Sync),
+        // A hint, which need not be followed.
+        Op::Deallocate { .. } | Op::Persist(_) | Op::Verify { .. } => Step::Done(Ok(Reply::Done)),
+        Op::Compare { .. } | Op::Reservation(_) | Op::Vendor(_) => {
+            Step::Done(Err(Code::InvalidOpcode.into()))
+        }
+    }
+}
+
+fn at(places: &mut [Option<Buffer>], extent: Extent) -> Result<&mut [Option<Buffer>], Status> {
+    let range = extent.range();
+    let start = usize::try_from(range.start).map_err(|_| Code::LbaOutOfRange)?;
+    let end = usize::try_from(range.end).map_err(|_| Code::LbaOutOfRange)?;
+    places.get_mut(start..end).ok_or_else(|| Code::LbaOutOfRange.into())
+}
+
+fn read_memory(places: &mut [Option<Buffer>], extent: Extent) -> Result<Buffer, Status> {
+    let places = at(places, extent)?;
+    if let [Some(one)] = places {
+        return Ok(one.clone());
+    }
+    let mut data = Buffer::zeroed(places.len() * BLOCK);
+    if let Some(bytes) = data.get_mut() {
+        for (to, place) in bytes.chunks_exact_mut(BLOCK).zip(places.iter()) {
+            if let Some(from) = place {
+                to.copy_from_slice(from.bytes());
+            }
+        }
+    }
+    Ok(data)
+}

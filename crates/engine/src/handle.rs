@@ -1,0 +1,140 @@
+//! The engine port, from any thread: orders to the shard, and its answers.
+
+use std::sync::Arc;
+
+use model::{Epoch, Inventory, Membership, NodeConfig, Revision, VolumeId};
+use ports::{Engine, EngineError, MembershipError};
+use tokio::sync::{oneshot, watch};
+
+use crate::fault::Fault;
+
+/// What the control side asks of the shard.
+#[derive(Debug)]
+pub enum Order {
+    Apply {
+        config: Box<NodeConfig>,
+        reply: oneshot::Sender<Result<Revision, EngineError>>,
+    },
+    Inventory {
+        reply: oneshot::Sender<Inventory>,
+    },
+    /// The store's answer to a question of a target.
+    Record {
+        target: TargetKey,
+        call: u64,
+        answer: RecordAnswer,
+    },
+    Metrics {
+        reply: oneshot::Sender<String>,
+    },
+    /// For tests; refused unless the process was started for it.
+    Inject {
+        fault: Fault,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
+    /// Flush, stop targets cleanly, export pools, end.
+    Stop {
+        reply: oneshot::Sender<()>,
+    },
+    /// End at once, as a crash would.
+    Abandon,
+}
+
+/// What the shard asks of the control side.
+#[derive(Debug)]
+pub enum Notice {
+    Ask { target: TargetKey, call: u64, ask: RecordAsk },
+}
+
+/// One target in one life: answers for another one are thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetKey {
+    pub volume: VolumeId,
+    pub epoch: Epoch,
+}
+
+#[derive(Debug)]
+pub enum RecordAsk {
+    Read,
+    /// Instead of the record that was read at its revision.
+    Swap(Box<Membership>),
+}
+
+#[derive(Debug)]
+pub enum RecordAnswer {
+    Read(Result<Option<Box<Membership>>, MembershipError>),
+    Swapped(Result<Revision, MembershipError>),
+}
+
+/// Where orders go; the shard is woken by it.
+pub type Orders = Arc<dyn Fn(Order) + Send + Sync>;
+
+/// A running engine.
+#[derive(Clone)]
+pub struct Handle {
+    orders: Orders,
+    /// The sequence number of the newest inventory that is out of date.
+    stale: watch::Receiver<u64>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub fn new(orders: Orders, stale: watch::Receiver<u64>) -> Self {
+        Self { orders, stale }
+    }
+
+    pub fn order(&self, order: Order) {
+        (self.orders)(order);
+    }
+
+    async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.order(order(reply));
+        answer.await.ok()
+    }
+
+    /// In the text format of Prometheus.
+    pub async fn metrics(&self) -> Option<String> {
+        self.ask(|reply| Order::Metrics { reply }).await
+    }
+
+    pub async fn inject(&self, fault: Fault) -> Result<(), String> {
+        let stopped = || Err("the engine has stopped".to_string());
+        self.ask(|reply| Order::Inject { fault, reply }).await.unwrap_or_else(stopped)
+    }
+
+    /// Ends at once and leaves everything as it is: what a crash of the process does.
+    pub fn abandon(&self) {
+        self.order(Order::Abandon);
+    }
+
+    pub async fn stop(&self) {
+        self.ask(|reply| Order::Stop { reply }).await;
+    }
+}
+
+impl Engine for Handle {
+    async fn apply(&self, config: &NodeConfig) -> Result<Revision, EngineError> {
+        let config = Box::new(config.clone());
+        self.ask(|reply| Order::Apply { config, reply }).await.unwrap_or_else(|| Err(stopped()))
+    }
+
+    async fn inventory(&self) -> Result<Inventory, EngineError> {
+        self.ask(|reply| Order::Inventory { reply }).await.ok_or_else(stopped)
+    }
+
+    async fn changes(&self, since: u64) -> Result<(), EngineError> {
+        let mut stale = self.stale.clone();
+        stale.wait_for(|stale| *stale >= since).await.map_err(|_| stopped())?;
+        Ok(())
+    }
+}
+
+fn stopped() -> EngineError {
+    EngineError::Unreachable { reason: "the engine has stopped".into() }
+}

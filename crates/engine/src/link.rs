@@ -1,0 +1,207 @@
+//! The stream to one controller: hello, heartbeats, configs in, inventories out.
+
+use std::{sync::Arc, time::Duration};
+
+use model::{Difference, Inventory};
+use ports::{Engine, MembershipError};
+use rpc::{Asked, FrameError, Hello, MembershipAnswer, MembershipAsk, ToController, ToEngine};
+use tokio::{
+    net::TcpStream,
+    sync::{mpsc, oneshot},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+use tracing::{debug, info};
+
+use crate::handle::Handle;
+
+/// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// News waits this long for more news to go with it: a rebuild's progress must not flood anyone.
+const ANNOUNCE_AFTER: Duration = Duration::from_millis(20);
+
+/// A whole inventory goes out this often though nothing changed: whatever was lost is made good.
+const WHOLE_EVERY: Duration = Duration::from_secs(30);
+
+/// Questions on their way to one controller.
+pub type Asks = mpsc::Sender<Asked>;
+
+/// Keeps one stream up until the task is dropped. `live` hears of each connection, so that
+/// questions about membership find one that works.
+pub async fn keep(controller: String, hello: Hello, engine: Handle, live: mpsc::Sender<Asks>) {
+    let mut pause = RETRY_MIN;
+    loop {
+        let began = Instant::now();
+        match connect(&controller, &hello, &engine, &live).await {
+            Ok(()) => debug!(%controller, "the controller closed the stream"),
+            Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
+        }
+        if began.elapsed() > RETRY_MAX {
+            pause = RETRY_MIN;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(RETRY_MAX);
+    }
+}
+
+async fn connect(
+    controller: &str,
+    hello: &Hello,
+    engine: &Handle,
+    live: &mpsc::Sender<Asks>,
+) -> Result<(), FrameError> {
+    let dialled = timeout(DIAL_TIMEOUT, TcpStream::connect(controller)).await;
+    let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
+    let (mut incoming, mut outgoing) = rpc::split(stream)?;
+    outgoing.send(&ToController::Hello(hello.clone())).await?;
+    info!(%controller, "connected to a controller");
+    let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
+    let (asks, asked) = mpsc::channel(rpc::limits::BACKLOG);
+    // A switchboard that is gone means that this engine has its own way to the store.
+    let _ = live.send(asks).await;
+    let open = Arc::new(std::sync::Mutex::new(Calls::default()));
+    tokio::select! {
+        end = talk(&mut outgoing, said) => end,
+        end = listen(&mut incoming, engine, &say, &open) => end,
+        () = report(engine, &say) => Ok(()),
+        () = forward(asked, &say, &open) => Ok(()),
+    }
+}
+
+type Outgoing = rpc::Sender<ToController>;
+type Say = mpsc::Sender<ToController>;
+
+/// Questions without an answer yet. Dropping one tells its asker that nobody knows.
+#[derive(Debug, Default)]
+struct Calls {
+    last: u64,
+    open: std::collections::BTreeMap<u64, oneshot::Sender<MembershipAnswer>>,
+}
+
+type OpenCalls = Arc<std::sync::Mutex<Calls>>;
+
+async fn talk(to: &mut Outgoing, mut said: mpsc::Receiver<ToController>) -> Result<(), FrameError> {
+    let mut beat = interval(rpc::limits::HEARTBEAT_PERIOD);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let message = tokio::select! {
+            _ = beat.tick() => ToController::Heartbeat,
+            message = said.recv() => match message {
+                Some(message) => message,
+                None => return Ok(()),
+            },
+        };
+        to.send(&message).await?;
+    }
+}
+
+async fn listen(
+    incoming: &mut rpc::Receiver<ToEngine>,
+    engine: &Handle,
+    say: &Say,
+    calls: &OpenCalls,
+) -> Result<(), FrameError> {
+    while let Some(message) = incoming.next().await? {
+        let answer = match message {
+            ToEngine::Apply(config) => ToController::Applied(engine.apply(&config).await),
+            ToEngine::Inventory => match engine.inventory().await {
+                Ok(inventory) => ToController::Inventory(Box::new(inventory)),
+                Err(_) => return Ok(()),
+            },
+            ToEngine::Answer { call, answer } => {
+                let open = calls.lock().ok().and_then(|mut calls| calls.open.remove(&call));
+                if let Some(open) = open {
+                    // Whoever asked may have given up.
+                    let _ = open.send(answer);
+                }
+                continue;
+            }
+        };
+        if say.send(answer).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Whole first; then what changed, and whole again from time to time.
+async fn report(engine: &Handle, say: &Say) {
+    let mut last: Option<(Inventory, Instant)> = None;
+    while let Ok(seen) = engine.inventory().await {
+        let whole_at = match &last {
+            Some((_, at)) => *at,
+            None => Instant::now(),
+        };
+        let message = match &last {
+            Some((old, at)) if at.elapsed() < WHOLE_EVERY => {
+                ToController::Difference(Box::new(Difference::between(old, &seen)))
+            }
+            _ => ToController::Inventory(Box::new(seen.clone())),
+        };
+        let was_whole = matches!(message, ToController::Inventory(_));
+        if say.send(message).await.is_err() {
+            return;
+        }
+        let since = seen.sequence;
+        last = Some((seen, if was_whole { Instant::now() } else { whole_at }));
+        let wait = timeout(WHOLE_EVERY, engine.changes(since)).await;
+        if matches!(wait, Ok(Err(_))) {
+            return;
+        }
+        sleep(ANNOUNCE_AFTER).await;
+    }
+}
+
+async fn forward(mut asked: mpsc::Receiver<Asked>, say: &Say, calls: &OpenCalls) {
+    while let Some(Asked { ask, answer }) = asked.recv().await {
+        let call = {
+            let Ok(mut calls) = calls.lock() else { return };
+            calls.last += 1;
+            let call = calls.last;
+            calls.open.retain(|_, open| !open.is_closed());
+            calls.open.insert(call, answer);
+            call
+        };
+        if say.send(ToController::Ask { call, ask }).await.is_err() {
+            return;
+        }
+    }
+    // The switchboard is gone: the stream goes on without questions.
+    std::future::pending::<()>().await;
+}
+
+/// Gives each question to a controller that is connected. Without one the answer is at once that
+/// nothing was written, so that a target need not wait to find out.
+pub async fn switchboard(mut questions: mpsc::Receiver<Asked>, mut live: mpsc::Receiver<Asks>) {
+    let mut links: Vec<Asks> = Vec::new();
+    loop {
+        let question = tokio::select! {
+            biased;
+            Some(link) = live.recv() => {
+                links.push(link);
+                continue;
+            }
+            question = questions.recv() => match question {
+                Some(question) => question,
+                None => return,
+            },
+        };
+        links.retain(|link| !link.is_closed());
+        let mut rest = Some(question);
+        for link in &links {
+            let Some(question) = rest.take() else { break };
+            rest = link.try_send(question).err().map(mpsc::error::TrySendError::into_inner);
+        }
+        if let Some(Asked { ask, answer }) = rest {
+            let reason = "no controller is connected".to_string();
+            let error = MembershipError::Unavailable { reason };
+            // Whoever asked may have given up.
+            let _ = answer.send(match ask {
+                MembershipAsk::Read { .. } => MembershipAnswer::Read(Err(error)),
+                MembershipAsk::Swap { .. } => MembershipAnswer::Swapped(Err(error)),
+            });
+        }
+    }
+}

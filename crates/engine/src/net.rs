@@ -1,0 +1,216 @@
+//! Connections: bytes in as they come, bytes out in one write per turn.
+
+use std::net::SocketAddr;
+
+use block::Buffer;
+use nvme::Outgoing;
+use uring::{Chunk, IoError, Op, Reactor, Socket};
+
+use crate::{slab::Slab, token::Token};
+
+/// Bytes that one receive may bring. Large enough that a burst of thirty-two commands with 4 KiB of
+/// data each comes in one system call.
+const RECEIVE: usize = 160 * 1024;
+
+/// Bytes that may wait for one peer. Who does not read what it asked for is cut off: the rest of
+/// the process must not run out of memory for it.
+const BACKLOG_MAX: usize = 64 * 1024 * 1024;
+
+/// One connection, accepted or dialled.
+#[derive(Debug)]
+struct Conn {
+    socket: Option<Socket>,
+    /// Not here while a receive is under way.
+    incoming: Option<Buffer>,
+    queued: Vec<Chunk>,
+    queued_bytes: usize,
+    is_sending: bool,
+    /// Close once everything queued is sent.
+    is_closing: bool,
+}
+
+/// All connections of a shard, by number.
+#[derive(Debug, Default)]
+pub struct Net {
+    conns: Slab<Conn>,
+    /// With something to send at the end of the turn.
+    ready: Vec<u32>,
+}
+
+/// What a completion meant.
+#[derive(Debug)]
+pub enum Heard {
+    /// Hand it back with `resume` when the bytes are taken.
+    Bytes {
+        conn: u32,
+        buffer: Buffer,
+        len: usize,
+    },
+    /// It is gone; its number may be given again.
+    Gone {
+        conn: u32,
+    },
+    Nothing,
+}
+
+impl Net {
+    pub fn accepted(&mut self, reactor: &mut Reactor, socket: Socket) -> u32 {
+        let conn = self.conns.insert(Conn::new(Some(socket)));
+        self.receive(reactor, conn);
+        conn
+    }
+
+    pub fn dial(&mut self, reactor: &mut Reactor, to: SocketAddr) -> u32 {
+        let conn = self.conns.insert(Conn::new(None));
+        reactor.submit(Token::Connect(conn).pack(), Op::Connect { to });
+        conn
+    }
+
+    /// A dialled one is up. An error means that it is gone.
+    pub fn connected(
+        &mut self,
+        reactor: &mut Reactor,
+        conn: u32,
+        result: Result<Socket, IoError>,
+    ) -> Result<(), IoError> {
+        let Some(entry) = self.conns.get_mut(conn) else { return Err(IoError::Cancelled) };
+        match result {
+            Ok(socket) if !entry.is_closing => {
+                entry.socket = Some(socket);
+                self.receive(reactor, conn);
+                self.touch(conn);
+                Ok(())
+            }
+            Ok(_) => {
+                self.conns.remove(conn);
+                Err(IoError::Cancelled)
+            }
+            Err(error) => {
+                self.conns.remove(conn);
+                Err(error)
+            }
+        }
+    }
+
+    pub fn received(
+        &mut self,
+        conn: u32,
+        buffer: Buffer,
+        result: &Result<usize, IoError>,
+    ) -> Heard {
+        match result {
+            Ok(len) if *len > 0 => Heard::Bytes { conn, buffer, len: *len },
+            Ok(_) | Err(_) => {
+                let Some(entry) = self.conns.get_mut(conn) else { return Heard::Nothing };
+                entry.incoming = Some(buffer);
+                entry.shut();
+                self.bury(conn)
+            }
+        }
+    }
+
+    /// The bytes were taken: go on receiving.
+    pub fn resume(&mut self, reactor: &mut Reactor, conn: u32, buffer: Buffer) {
+        if let Some(entry) = self.conns.get_mut(conn) {
+            entry.incoming = Some(buffer);
+            self.receive(reactor, conn);
+        }
+    }
+
+    pub fn send(&mut self, conn: u32, outgoing: &Outgoing) {
+        let Some(entry) = self.conns.get_mut(conn) else { return };
+        entry.queued_bytes += outgoing.len();
+        entry.queued.extend(outgoing.shared().map(Chunk::from));
+        if entry.queued_bytes > BACKLOG_MAX {
+            entry.shut();
+        }
+        self.touch(conn);
+    }
+
+    /// Closes it when everything queued is sent.
+    pub fn close(&mut self, conn: u32) {
+        if let Some(entry) = self.conns.get_mut(conn) {
+            entry.is_closing = true;
+            self.touch(conn);
+        }
+    }
+
+    pub fn sent(&mut self, conn: u32, result: &Result<(), IoError>) -> Heard {
+        let Some(entry) = self.conns.get_mut(conn) else { return Heard::Nothing };
+        entry.is_sending = false;
+        if result.is_err() {
+            entry.shut();
+            return self.bury(conn);
+        }
+        self.touch(conn);
+        Heard::Nothing
+    }
+
+    /// Hands everything queued to the kernel: once per turn, so that many answers go in one write.
+    pub fn flush(&mut self, reactor: &mut Reactor) {
+        for conn in std::mem::take(&mut self.ready) {
+            let Some(entry) = self.conns.get_mut(conn) else { continue };
+            let Some(socket) = &entry.socket else { continue };
+            if entry.is_sending {
+                continue;
+            }
+            if !entry.queued.is_empty() {
+                entry.is_sending = true;
+                entry.queued_bytes = 0;
+                let chunks = std::mem::take(&mut entry.queued);
+                let op = Op::Send { socket: socket.clone(), chunks };
+                reactor.submit(Token::Send(conn).pack(), op);
+            } else if entry.is_closing {
+                entry.shut();
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.conns.len()
+    }
+
+    fn receive(&mut self, reactor: &mut Reactor, conn: u32) {
+        let Some(entry) = self.conns.get_mut(conn) else { return };
+        if let (Some(socket), Some(buffer)) = (&entry.socket, entry.incoming.take()) {
+            let op = Op::Receive { socket: socket.clone(), buffer, at: 0 };
+            reactor.submit(Token::Receive(conn).pack(), op);
+        }
+    }
+
+    fn touch(&mut self, conn: u32) {
+        self.ready.push(conn);
+    }
+
+    /// Gone once neither direction is with the kernel any more.
+    fn bury(&mut self, conn: u32) -> Heard {
+        match self.conns.get_mut(conn) {
+            Some(entry) if !entry.is_sending && entry.incoming.is_some() => {
+                self.conns.remove(conn);
+                Heard::Gone { conn }
+            }
+            _ => Heard::Nothing,
+        }
+    }
+}
+
+impl Conn {
+    fn new(socket: Option<Socket>) -> Self {
+        Self {
+            socket,
+            incoming: Some(Buffer::zeroed(RECEIVE)),
+            queued: Vec::new(),
+            queued_bytes: 0,
+            is_sending: false,
+            is_closing: false,
+        }
+    }
+
+    fn shut(&mut self) {
+        self.queued.clear();
+        self.queued_bytes = 0;
+        if let Some(socket) = &self.socket {
+            socket.close();
+        }
+    }
+}

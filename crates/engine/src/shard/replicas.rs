@@ -1,0 +1,382 @@
+//! Replicas: the machines, who speaks to them, and their pools.
+
+use std::collections::BTreeMap;
+
+use block::Buffer;
+use mirror::{Answer, Class, DiskOp, DiskResult, Piece, Replica, ReplicaOutput, Request, State};
+use model::{Epoch, NodeId, PoolId, ReplicaId, VolumeId};
+use nvme::{
+    Code, Op, Reply, Status, Vendor, reservation,
+    target::{SessionId, Tag},
+};
+use pool::{Image, PageState};
+
+use super::{Shard, Work, front::Kind, pools::Asker, wire};
+use crate::metrics::Flow;
+
+#[derive(Debug, Default)]
+pub(super) struct Replicas {
+    pub(super) homes: BTreeMap<ReplicaId, Home>,
+}
+
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) machine: Replica<Buffer>,
+    pub(super) pool: PoolId,
+    /// The node whose target is let in.
+    pub(super) admitted: Option<NodeId>,
+    callers: BTreeMap<u64, Caller>,
+    pub(super) flow: Flow,
+}
+
+/// Who opened a session.
+#[derive(Debug)]
+struct Caller {
+    whom: Side,
+    /// What it fenced with.
+    epoch: Epoch,
+    state: Option<Box<State>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    /// A remote target, over the port.
+    Remote,
+    /// A target of this engine, and the number by which it knows the session.
+    Local { volume: VolumeId, session: u64 },
+}
+
+impl Home {
+    pub(super) fn new(machine: Replica<Buffer>, pool: PoolId) -> Self {
+        let (callers, flow) = (BTreeMap::new(), Flow::default());
+        Self { machine, pool, admitted: None, callers, flow }
+    }
+}
+
+impl Shard {
+    /// A command of a remote target.
+    pub(super) fn replica_asked(
+        &mut self,
+        replica: ReplicaId,
+        session: SessionId,
+        tag: Tag,
+        op: Op,
+    ) {
+        let asked = self.ask(session, tag, &op);
+        let Some((session, number)) = asked else {
+            self.front.port.complete(tag, Err(Code::Inaccessible.into()));
+            return;
+        };
+        let Some(home) = self.replicas.homes.get_mut(&replica) else {
+            self.front.answer(number, Err(Code::Inaccessible.into()));
+            return;
+        };
+        let caller = home.callers.entry(session).or_insert(Caller {
+            whom: Side::Remote,
+            epoch: Epoch::ZERO,
+            state: None,
+        });
+        let request = match understand(op) {
+            Understood::Request(request) => request,
+            Understood::Registered { epoch } => {
+                caller.epoch = epoch;
+                self.front.answer(number, Ok(Reply::Done));
+                return;
+            }
+            Understood::State => {
+                let state = caller.state.as_ref().and_then(|state| wire::put_state(state));
+                let refused = Status::new(Code::CommandSequence);
+                self.front.answer(number, state.map(Reply::Data).ok_or(refused));
+                return;
+            }
+            Understood::Map(extent) => {
+                let result = self.alloc_map(replica, extent);
+                self.front.answer(number, result);
+                return;
+            }
+            Understood::Nothing => {
+                self.front.answer(number, Err(Code::InvalidOpcode.into()));
+                return;
+            }
+        };
+        if let Request::Fence { epoch } = request {
+            caller.epoch = epoch;
+        }
+        self.ask_replica(replica, session, number, request);
+    }
+
+    pub(super) fn ask_replica(
+        &mut self,
+        replica: ReplicaId,
+        session: u64,
+        tag: u64,
+        request: Request<Buffer>,
+    ) {
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
+        let mut out = Vec::new();
+        home.machine.request(session, tag, request, &mut out);
+        self.queue_replica(replica, out);
+    }
+
+    fn queue_replica(&mut self, replica: ReplicaId, out: Vec<ReplicaOutput<Buffer>>) {
+        self.work.extend(out.into_iter().map(|output| Work::Replica(replica, output)));
+    }
+
+    /// A session of a target in this engine. False if the replica is not here.
+    pub(super) fn open_local(
+        &mut self,
+        replica: ReplicaId,
+        volume: VolumeId,
+        session: u64,
+        number: u64,
+        epoch: Epoch,
+    ) -> bool {
+        let node = self.identity.node;
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return false };
+        if home.admitted != Some(node) {
+            return false;
+        }
+        let whom = Side::Local { volume, session };
+        home.callers.insert(number, Caller { whom, epoch, state: None });
+        true
+    }
+
+    pub(super) fn replica_session_closed(&mut self, replica: ReplicaId, session: u64) {
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
+        home.callers.remove(&session);
+        let mut out = Vec::new();
+        home.machine.closed(session, &mut out);
+        self.queue_replica(replica, out);
+    }
+
+    /// Ends every session that it has.
+    pub(super) fn cut_replica(&mut self, replica: ReplicaId) {
+        let Some(home) = self.replicas.homes.get(&replica) else { return };
+        let callers: Vec<_> = home.callers.iter().map(|(id, caller)| (*id, caller.whom)).collect();
+        for (number, whom) in callers {
+            match whom {
+                Side::Local { volume, session } => {
+                    self.local_closed(replica, volume, session, number);
+                }
+                Side::Remote => self.front.end(number, Code::Inaccessible.into()),
+            }
+        }
+    }
+
+    pub(super) fn admit(&mut self, replica: ReplicaId, epoch: Epoch) {
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
+        let mut out = Vec::new();
+        home.machine.admit(epoch, &mut out);
+        if !out.is_empty() {
+            self.changed();
+        }
+        self.queue_replica(replica, out);
+    }
+
+    pub(super) fn replica_says(&mut self, replica: ReplicaId, output: ReplicaOutput<Buffer>) {
+        match output {
+            ReplicaOutput::Disk { id, op, .. } => self.replica_disk(replica, id, op),
+            ReplicaOutput::Reply { session, tag, answer } => {
+                self.replica_replies(replica, session, tag, answer);
+            }
+            ReplicaOutput::Close { session } => {
+                let home = self.replicas.homes.get_mut(&replica);
+                match home.and_then(|home| home.callers.get(&session)).map(|caller| caller.whom) {
+                    Some(Side::Local { volume, session: known }) => {
+                        self.local_closed(replica, volume, known, session);
+                    }
+                    // Whatever it still waits for has no answer any more.
+                    Some(Side::Remote) | None => {
+                        self.front.end(session, Code::ReservationConflict.into());
+                    }
+                }
+            }
+        }
+    }
+
+    fn replica_replies(
+        &mut self,
+        replica: ReplicaId,
+        session: u64,
+        tag: u64,
+        answer: Answer<Buffer>,
+    ) {
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
+        let Some(caller) = home.callers.get_mut(&session) else { return };
+        if let Answer::Fenced(_) = &answer {
+            self.is_stale = true;
+        }
+        match caller.whom {
+            Side::Local { volume, session } => {
+                let input = mirror::Input::Answer { child: replica, session, tag, answer };
+                self.tell_target(volume, input);
+            }
+            Side::Remote => {
+                let epoch = caller.epoch;
+                let result = match answer {
+                    Answer::Fenced(state) => {
+                        caller.state = Some(state);
+                        Ok(Reply::Done)
+                    }
+                    Answer::Done => Ok(Reply::Done),
+                    Answer::Data(data) => Ok(Reply::Data(data)),
+                    // Only a local target fetches; a remote one asks for the map and reads.
+                    Answer::Pieces(_) => Err(Code::InternalError.into()),
+                    Answer::Failed(fault) => Err(wire::status(fault, epoch)),
+                };
+                let is_error = result.is_err();
+                if let Some(asked) = self.front.answer(tag, result) {
+                    let traffic = match asked.kind {
+                        Kind::Read => &mut home.flow.read,
+                        Kind::Write => &mut home.flow.write,
+                        Kind::Flush => &mut home.flow.flush,
+                        Kind::Other => return,
+                    };
+                    traffic.latency.add(asked.at.elapsed());
+                    traffic.bytes += asked.bytes;
+                    traffic.errors += u64::from(is_error);
+                }
+            }
+        }
+    }
+
+    fn replica_disk(&mut self, replica: ReplicaId, id: u64, op: DiskOp<Buffer>) {
+        let Some(home) = self.replicas.homes.get(&replica) else { return };
+        let pool = home.pool;
+        let mut asker = Asker::Replica { replica, id };
+        let fua = |class: Class| class == Class::Durable;
+        let request = match op {
+            DiskOp::Read { extent } => {
+                pool::Request::Read { image: Image::Replica(replica), extent }
+            }
+            DiskOp::Fetch { extent } => {
+                let runs = self.page_runs(replica, extent);
+                if runs.iter().all(|(_, has_data)| !has_data) {
+                    let pieces = vec![Piece { extent, data: None }];
+                    return self.replica_disk_done(replica, id, DiskResult::Pieces(pieces));
+                }
+                asker = Asker::Fetch { replica, id, extent, runs };
+                pool::Request::Read { image: Image::Replica(replica), extent }
+            }
+            DiskOp::Write { extent, data, class } => {
+                pool::Request::Write { replica, extent, data, fua: fua(class) }
+            }
+            DiskOp::Zero { extent, class } => {
+                pool::Request::Zero { replica, extent, fua: fua(class) }
+            }
+            DiskOp::Flush => pool::Request::Flush,
+            DiskOp::Note(note) => pool::Request::Note { replica, notes: vec![note] },
+            DiskOp::Snapshot { snapshot, name, attempt } => {
+                pool::Request::Snapshot { replica, snapshot, attempt, name }
+            }
+            DiskOp::SnapAbort { attempt, .. } => pool::Request::AbortSnapshot { replica, attempt },
+        };
+        self.ask_pool(pool, asker, request);
+    }
+
+    pub(super) fn replica_disk_done(
+        &mut self,
+        replica: ReplicaId,
+        id: u64,
+        result: DiskResult<Buffer>,
+    ) {
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
+        let mut out = Vec::new();
+        home.machine.done(id, result, &mut out);
+        let pool = self.pools.homes.get(&home.pool);
+        // An epoch that is durable now may be what a config or a new pool waits for.
+        let waits = pool.is_some_and(|pool| !pool.is_settled) || self.applying.is_waiting();
+        self.is_unsettled |= waits && !home.machine.is_faulted();
+        self.queue_replica(replica, out);
+    }
+
+    /// Runs of blocks, and whether there is data in them.
+    pub(super) fn page_runs(
+        &self,
+        replica: ReplicaId,
+        extent: block::Extent,
+    ) -> Vec<(block::Extent, bool)> {
+        let home = self.replicas.homes.get(&replica);
+        let pool = home.and_then(|home| self.pools.open(home.pool));
+        let map = pool.and_then(|pool| pool.alloc_map(Image::Replica(replica), extent).ok());
+        // What is not known may be data.
+        let map = map.unwrap_or_else(|| vec![(extent, PageState::Own)]);
+        map.into_iter().map(|(extent, state)| (extent, state != PageState::Hole)).collect()
+    }
+
+    fn alloc_map(&self, replica: ReplicaId, extent: block::Extent) -> Result<Reply, Status> {
+        let bytes = usize::try_from(extent.blocks.div_ceil(8)).unwrap_or(0).next_multiple_of(4);
+        if bytes == 0 || bytes > nvme::limits::TRANSFER_MAX {
+            return Err(Code::InvalidField.into());
+        }
+        let mut map = vec![0_u8; bytes];
+        for (run, _) in self.page_runs(replica, extent).iter().filter(|(_, has_data)| *has_data) {
+            for block in run.range() {
+                let at = usize::try_from(block - extent.start).unwrap_or(usize::MAX);
+                if let Some(byte) = map.get_mut(at / 8) {
+                    *byte |= 1 << (at % 8);
+                }
+            }
+        }
+        Ok(Reply::Data(Buffer::copy_of(&map)))
+    }
+}
+
+/// What a command of a target means to a replica.
+enum Understood {
+    Request(Request<Buffer>),
+    /// The epoch is announced; acquiring makes it count.
+    Registered {
+        epoch: Epoch,
+    },
+    State,
+    Map(block::Extent),
+    Nothing,
+}
+
+fn understand(op: Op) -> Understood {
+    let class = |fua: bool| if fua { Class::Durable } else { Class::Plain };
+    Understood::Request(match op {
+        Op::Read { extent } => Request::Read { extent },
+        Op::Write { extent, data, fua } => Request::Write { extent, data, class: class(fua) },
+        Op::Zero { extent, fua, .. } => Request::Zero { extent, class: class(fua) },
+        Op::Flush => Request::Flush,
+        // Proves that the session is still let in, and touches nothing.
+        Op::Verify { .. } => Request::Ping,
+        Op::Reservation(reservation::Command::Register { new, .. }) => {
+            return Understood::Registered { epoch: Epoch(new) };
+        }
+        Op::Reservation(reservation::Command::Acquire { current, .. }) => {
+            Request::Fence { epoch: Epoch(current) }
+        }
+        Op::Vendor(vendor) => return understand_vendor(&vendor),
+        Op::Deallocate { .. } | Op::Compare { .. } | Op::Reservation(_) | Op::Persist(_) => {
+            return Understood::Nothing;
+        }
+    })
+}
+
+fn understand_vendor(vendor: &Vendor) -> Understood {
+    match vendor.opcode {
+        wire::GET_STATE => Understood::State,
+        wire::ALLOC_MAP => Understood::Map(wire::asked_extent(vendor)),
+        _ => wire::request(vendor).map_or(Understood::Nothing, Understood::Request),
+    }
+}
+
+/// What was fetched, cut into what is there and what is not.
+pub(super) fn pieces(
+    data: &Buffer,
+    whole: block::Extent,
+    runs: &[(block::Extent, bool)],
+) -> Vec<Piece<Buffer>> {
+    let at = |block: u64| {
+        usize::try_from((block - whole.start) * block::BLOCK as u64).unwrap_or(usize::MAX)
+    };
+    runs.iter()
+        .map(|(extent, has_data)| {
+            let data = has_data.then(|| data.slice(at(extent.start)..at(extent.end())));
+            Piece { extent: *extent, data }
+        })
+        .collect()
+}

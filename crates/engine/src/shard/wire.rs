@@ -1,0 +1,146 @@
+//! The words between targets and replicas on NVMe: which command stands for which request.
+//!
+//! Data moves by NVMe's own commands. A fence is a reservation: register the epoch as key, acquire
+//! with preemption. The rest are vendor commands on the admin queue, their payload in postcard.
+
+use block::Buffer;
+use mirror::{Fault, Request, State};
+use nvme::{Code, Status, Vendor, VendorData};
+
+/// Bit 0: data to the controller; bit 1: data from it.
+pub(super) const SNAPSHOT: u8 = 0xc1;
+pub(super) const ROSTER: u8 = 0xc5;
+pub(super) const CLEAN: u8 = 0xc9;
+pub(super) const SNAP_ABORT: u8 = 0xcd;
+pub(super) const COPIED: u8 = 0xd1;
+pub(super) const STOP: u8 = 0xd5;
+pub(super) const GET_STATE: u8 = 0xc2;
+pub(super) const ALLOC_MAP: u8 = 0xc6;
+
+/// Bytes of a state at most: bitmaps of a replica and of its peers.
+const STATE_MAX: usize = nvme::limits::TRANSFER_MAX;
+
+/// A request that is no data command, as a vendor command.
+pub(super) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
+    let opcode = match request {
+        Request::Roster { .. } | Request::Absent { .. } => ROSTER,
+        Request::Clean { .. } => CLEAN,
+        Request::Copied { .. } => COPIED,
+        Request::Snapshot { .. } => SNAPSHOT,
+        Request::SnapAbort { .. } => SNAP_ABORT,
+        Request::Stop => STOP,
+        _ => return None,
+    };
+    let bytes = postcard::to_allocvec(&without_data(request)?).ok()?;
+    let data = VendorData::ToController(Buffer::copy_of(&bytes));
+    // The exact size, because data is moved in whole words of four bytes.
+    let size = u32::try_from(bytes.len()).ok()?;
+    Some(Vendor { opcode, words: [size.div_ceil(4), 0, size, 0, 0, 0], data })
+}
+
+pub(super) fn get_state() -> Vendor {
+    let words = u32::try_from(STATE_MAX / 4).unwrap_or(0);
+    let data = VendorData::FromController(STATE_MAX);
+    Vendor { opcode: GET_STATE, words: [words, 0, 0, 0, 0, 0], data }
+}
+
+/// A command that no replica knows.
+pub(super) fn unknown() -> Vendor {
+    Vendor { opcode: 0xfc, words: [0; 6], data: VendorData::None }
+}
+
+/// One bit per block, set where there is data.
+pub(super) fn alloc_map(extent: block::Extent) -> Vendor {
+    let bytes = usize::try_from(extent.blocks.div_ceil(8)).unwrap_or(0).next_multiple_of(4);
+    let words = u32::try_from(bytes / 4).unwrap_or(0);
+    let low = u32::try_from(extent.start & u64::from(u32::MAX)).unwrap_or(0);
+    let high = u32::try_from(extent.start >> 32).unwrap_or(0);
+    let data = VendorData::FromController(bytes);
+    Vendor { opcode: ALLOC_MAP, words: [words, 0, low, high, extent.blocks, 0], data }
+}
+
+/// What a vendor command asks for; `None` if it is not understood.
+pub(super) fn request(vendor: &Vendor) -> Option<Request<Buffer>> {
+    let VendorData::ToController(data) = &vendor.data else { return None };
+    let size = usize::try_from(vendor.words[2]).ok()?;
+    let decoded: Request<()> = postcard::from_bytes(data.bytes().get(..size)?).ok()?;
+    with_data(decoded)
+}
+
+pub(super) fn asked_extent(vendor: &Vendor) -> block::Extent {
+    let [_, _, low, high, blocks, _] = vendor.words;
+    block::Extent::new(u64::from(low) | u64::from(high) << 32, blocks)
+}
+
+pub(super) fn put_state(state: &State) -> Option<Buffer> {
+    let bytes = postcard::to_allocvec(state).ok()?;
+    let mut framed = u32::try_from(bytes.len()).ok()?.to_le_bytes().to_vec();
+    framed.extend_from_slice(&bytes);
+    framed.resize(framed.len().next_multiple_of(4), 0);
+    (framed.len() <= STATE_MAX).then(|| Buffer::copy_of(&framed))
+}
+
+pub(super) fn state(bytes: &[u8]) -> Option<State> {
+    let (size, rest) = bytes.split_first_chunk()?;
+    let size = usize::try_from(u32::from_le_bytes(*size)).ok()?;
+    postcard::from_bytes(rest.get(..size)?).ok()
+}
+
+/// How a replica's refusal travels. `outdated`: a target of a higher epoch has it.
+pub(super) fn status(fault: Fault, epoch: model::Epoch) -> Status {
+    let code = match fault {
+        Fault::Stale { epoch: newest } if newest > epoch => Code::ReservationConflict,
+        Fault::Stale { .. } => Code::AbortRequested,
+        Fault::NoSpace => Code::CapacityExceeded,
+        Fault::Media => Code::UnrecoveredRead,
+        Fault::Faulted => Code::PersistentLoss,
+        Fault::Refused => Code::CommandSequence,
+    };
+    Status::new(code)
+}
+
+/// And what it meant, for a target of this epoch.
+pub(super) fn fault(status: Status, epoch: model::Epoch) -> Fault {
+    match status.code {
+        Code::ReservationConflict => Fault::Stale { epoch: epoch.next() },
+        Code::AbortRequested => Fault::Stale { epoch: model::Epoch::ZERO },
+        Code::CapacityExceeded => Fault::NoSpace,
+        Code::CommandSequence => Fault::Refused,
+        Code::PersistentLoss => Fault::Faulted,
+        _ => Fault::Media,
+    }
+}
+
+fn without_data(request: &Request<Buffer>) -> Option<Request<()>> {
+    Some(match request.clone() {
+        Request::Roster { roster, members, absent, intact } => {
+            Request::Roster { roster, members, absent, intact }
+        }
+        Request::Absent { absent } => Request::Absent { absent },
+        Request::Clean { regions } => Request::Clean { regions },
+        Request::Copied { peer, regions } => Request::Copied { peer, regions },
+        Request::Snapshot { snapshot, name, attempt } => {
+            Request::Snapshot { snapshot, name, attempt }
+        }
+        Request::SnapAbort { snapshot, attempt } => Request::SnapAbort { snapshot, attempt },
+        Request::Stop => Request::Stop,
+        _ => return None,
+    })
+}
+
+fn with_data(request: Request<()>) -> Option<Request<Buffer>> {
+    Some(match request {
+        Request::Roster { roster, members, absent, intact } => {
+            Request::Roster { roster, members, absent, intact }
+        }
+        Request::Absent { absent } => Request::Absent { absent },
+        Request::Clean { regions } => Request::Clean { regions },
+        Request::Copied { peer, regions } => Request::Copied { peer, regions },
+        Request::Snapshot { snapshot, name, attempt } => {
+            Request::Snapshot { snapshot, name, attempt }
+        }
+        Request::SnapAbort { snapshot, attempt } => Request::SnapAbort { snapshot, attempt },
+        Request::Stop => Request::Stop,
+        _ => return None,
+    })
+}

@@ -1,0 +1,88 @@
+//! The engine port on the real engine: the suite that the simulator's fake passes, too.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::path::PathBuf;
+
+use conformance::engine::{Bench, DISK_SIZE};
+use engine::{Engine, Handle, Records, Settings, start};
+use model::NodeId;
+
+const NODE: NodeId = NodeId::from_u128(1);
+
+struct Machine {
+    folder: tempfile::TempDir,
+    engine: Option<Engine>,
+}
+
+impl Machine {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut machine = Self { folder, engine: None };
+        for path in machine.paths() {
+            blank(&path);
+        }
+        machine.start().await;
+        machine
+    }
+
+    fn paths(&self) -> [PathBuf; 2] {
+        ["one", "two"].map(|name| self.folder.path().join(name))
+    }
+
+    async fn start(&mut self) {
+        let settings = Settings {
+            node: NODE,
+            name: "a".into(),
+            listen: "127.0.0.1:0".parse().unwrap(),
+            advertise: None,
+            admin: None,
+            controllers: Vec::new(),
+            disks: self.paths().into(),
+            records: Records::Controllers,
+            backend: uring::Backend::Auto,
+            takes_faults: false,
+            times: mirror::Times::default(),
+            throttle: mirror::Throttle::default(),
+        };
+        self.engine = Some(start(settings, Vec::new()).await.unwrap());
+    }
+}
+
+fn blank(path: &std::path::Path) {
+    std::fs::File::create(path).unwrap().set_len(DISK_SIZE.0 * 5 / 4).unwrap();
+}
+
+impl Bench for Machine {
+    type Engine = Handle;
+
+    fn node(&self) -> NodeId {
+        NODE
+    }
+
+    fn disks(&self) -> [String; 2] {
+        self.paths().map(|path| path.to_str().unwrap().into())
+    }
+
+    fn engine(&self) -> &Handle {
+        &self.engine.as_ref().unwrap().handle
+    }
+
+    async fn restart(&mut self) {
+        self.engine.take().unwrap().abandon().await;
+        self.start().await;
+    }
+
+    async fn swap_and_restart(&mut self, disk: &str) {
+        self.engine.take().unwrap().abandon().await;
+        std::fs::remove_file(disk).unwrap();
+        blank(std::path::Path::new(disk));
+        self.start().await;
+    }
+}
+
+/// RS-1, RS-2, ST-4.
+#[tokio::test]
+async fn the_real_engine_keeps_every_rule_of_the_port() {
+    conformance::engine::run(Machine::new).await;
+}
