@@ -5,9 +5,11 @@ use model::{ReplicaId, Volume};
 use crate::World;
 
 /// The id of the next replica of a volume. The salt is the leader's own and random, so that a store
-/// set back in time, which counts the same replicas again, still never makes an id twice.
+/// set back in time, which counts the same replicas again, still never makes an id twice. The
+/// revision is for a volume that was deleted and is asked for again, by a late copy of a request:
+/// it counts from zero in the same term.
 pub fn replica_id(world: &World, volume: &Volume, offset: u32) -> ReplicaId {
-    let count = u128::from(volume.layout.placed + offset);
+    let count = u128::from(volume.layout.placed + offset) | u128::from(world.revision.0) << 32;
     let seed = volume.meta.id.0.as_u128() ^ world.salt.rotate_left(17);
     let high = mix(fold(seed) ^ fold(count.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let low = mix(high ^ fold(seed.rotate_left(64)).wrapping_add(fold(world.salt)));
@@ -33,12 +35,12 @@ fn mix(mut word: u64) -> u64 {
 mod tests {
     use alloc::collections::BTreeSet;
 
-    use model::{Meta, Time, Volume, VolumeId, VolumeLayout, VolumeSpec};
+    use model::{Meta, Revision, Time, Volume, VolumeId, VolumeLayout, VolumeSpec};
 
     use super::*;
 
     #[test]
-    fn ids_differ_by_volume_by_count_and_by_term() {
+    fn ids_differ_by_volume_by_count_by_revision_and_by_term() {
         let mut seen = BTreeSet::new();
         for salt in 0..8 {
             for id in 0..32 {
@@ -51,7 +53,10 @@ mod tests {
                 };
                 for placed in 0..32 {
                     volume.layout.placed = placed;
-                    assert!(seen.insert(replica_id(&world, &volume, 0)));
+                    for revision in 0..4 {
+                        world.revision = Revision(revision);
+                        assert!(seen.insert(replica_id(&world, &volume, 0)));
+                    }
                 }
             }
         }
