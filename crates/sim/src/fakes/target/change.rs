@@ -78,6 +78,8 @@ impl Target {
         let Some(change) = &self.change else { return };
         let complete = change.admits.is_none_or(|id| self.lacks_no_image(id));
         match &change.stage {
+            // A copy may have missed the last of the writes that were waited for.
+            Stage::Drain if drained && !self.is_due(change) => self.change = None,
             Stage::Exclude => self.commit_change(ctx),
             Stage::Drain if drained && complete => self.commit_change(ctx),
             Stage::Drain if drained => self.bring_images(ctx),
@@ -130,6 +132,16 @@ impl Target {
         wanted.children.insert(ready, true);
         wanted.roster = wanted.roster.next();
         Some(Change { admits: Some(ready), ..Change::new(wanted, Stage::Drain) })
+    }
+
+    /// What was prepared still holds: every copy that counts by it has every block.
+    fn is_due(&self, change: &Change) -> bool {
+        let admitted = change.admits.is_none_or(|id| self.is_copied(id));
+        let resynced = self.record.resync_source.is_none_or(|source| {
+            change.wanted.resync_source.is_some()
+                || self.acknowledging().all(|id| id == source || self.is_copied(id))
+        });
+        admitted && resynced
     }
 
     fn needed_stop(&self) -> Option<Change> {
