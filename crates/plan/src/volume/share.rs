@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::{Look, publish};
-use crate::{Action, Why};
+use crate::{Action, Why, world::HostView};
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let wished = look.volume.spec.share.as_ref().is_some_and(|share| !share.consumers.is_empty());
@@ -20,7 +20,20 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
     }
 }
 
-/// The only step that decides who owns the share.
+/// Whether the host's machine is to be emptied.
+fn is_drained(look: &Look<'_>, host: &HostView) -> bool {
+    let node = host.record.spec.node.and_then(|node| look.world.node(node));
+    node.is_some_and(|node| node.record.spec.draining)
+}
+
+/// Another host could take the share: without one a drain would only end it.
+fn has_spare(look: &Look<'_>, server: HostId) -> bool {
+    look.world.hosts.iter().any(|(id, view)| {
+        *id != server && view.liveness == Liveness::Alive && !is_drained(look, view)
+    })
+}
+
+/// The only step that decides who owns the share. Being served at all comes before drains.
 fn place(
     look: &Look<'_>,
     old: Option<&ShareLayout>,
@@ -28,13 +41,11 @@ fn place(
     waits: &mut Vec<Wait>,
 ) -> Option<(Action, Why)> {
     let old_server = old.map(|old| old.server);
-    let alive = look.world.hosts.iter().filter(|(_, view)| {
-        let leaving = view.record.spec.node.and_then(|node| look.world.node(node));
-        view.liveness == Liveness::Alive && !leaving.is_some_and(|node| node.record.spec.draining)
-    });
+    let alive = look.world.hosts.iter().filter(|(_, view)| view.liveness == Liveness::Alive);
     let best = alive.min_by_key(|(id, view)| {
         let local = view.record.spec.node.is_some_and(|node| look.has_copy_on(node));
-        (Some(**id) == old_server, !local, look.world.index.volumes_of_host(**id).count(), **id)
+        let count = look.world.index.volumes_of_host(**id).count();
+        (is_drained(look, view), Some(**id) == old_server, !local, count, **id)
     });
     let Some((server, _)) = best else {
         waits.push(Wait::NowhereToServe);
@@ -61,10 +72,7 @@ fn serve(look: &Look<'_>, share: &ShareLayout, waits: &mut Vec<Wait>) -> Option<
     if let Some(reason) = seen.and_then(|seen| seen.failed.clone()) {
         return place(look, Some(share), Why::Failed { reason }, waits);
     }
-    let drained = server
-        .and_then(|view| view.record.spec.node)
-        .and_then(|node| look.world.node(node))
-        .is_some_and(|view| view.record.spec.draining);
+    let drained = server.is_some_and(|view| is_drained(look, view));
     let next = match share.stage {
         ShareStage::Fencing => {
             let others = look.volume.layout.hosts.keys().any(|host| *host != share.server);
@@ -76,7 +84,13 @@ fn serve(look: &Look<'_>, share: &ShareLayout, waits: &mut Vec<Wait>) -> Option<
         ShareStage::Mounting | ShareStage::Starting | ShareStage::Grace => {
             seen.map(|seen| seen.stage).filter(|stage| *stage > share.stage)
         }
-        ShareStage::Serving if drained => Some(ShareStage::Draining),
+        ShareStage::Serving if drained && has_spare(look, share.server) => {
+            Some(ShareStage::Draining)
+        }
+        ShareStage::Serving if drained => {
+            waits.push(Wait::NowhereToServe);
+            None
+        }
         ShareStage::Serving => None,
         ShareStage::Draining | ShareStage::Stopping => {
             if stopped(look, share.server) {

@@ -18,6 +18,17 @@ fn a_share_is_placed_beside_a_copy_on_a_host_that_stays() {
     check("node a; pool a1; host h dead; volume v 1G x1 share=h: a1", &["v waits: NowhereToServe"]);
 }
 
+/// SV-5, HA-8: a drain moves a share, and does not end it where there is nowhere to go.
+#[test]
+fn a_share_stays_on_a_drained_host_if_there_is_no_other() {
+    let alone = "node a draining; node b; pool a1 b1; host h on=a; host k dead;";
+    check(
+        &format!("{alone} volume v 1G x1 share=k server=h on=b: b1"),
+        &["v waits: NowhereToServe"],
+    );
+    check(&format!("{alone} volume v 1G x1 share=k: b1"), &["v: PlaceShare h 1 Fencing (Asked)"]);
+}
+
 #[test]
 fn each_stage_of_a_share_ends_by_what_is_observed() {
     let v = format!("{NODES} volume v 1G x1 share=k server=h");
