@@ -105,6 +105,13 @@ pub(crate) const TIERS: &[Tier] = &[
         work: Work::Sim(&["--broken", "all", "--no-shrink"]),
     },
     Tier {
+        name: "sim-data",
+        about: "small worlds of the data plane, explored in short form",
+        needs: &[],
+        env: &[],
+        work: Work::Sim(&["--exhaustive", "--short"]),
+    },
+    Tier {
         name: "deny",
         about: "licences, duplicate versions and sources of outside crates",
         needs: &[CARGO_DENY],

@@ -115,6 +115,8 @@ pub struct Replica<D> {
     held: VecDeque<Held<D>>,
     flushes: Flushes,
     is_faulted: bool,
+    /// Sessions that only a flaw lets in: always none in the product.
+    lingering: Vec<u64>,
     flawed: Flawed,
 }
 
@@ -173,6 +175,7 @@ impl<D: Clone> Replica<D> {
             held: VecDeque::new(),
             flushes: Flushes::default(),
             is_faulted: false,
+            lingering: Vec::new(),
             flawed: Flawed::default(),
         }
     }
@@ -213,7 +216,7 @@ impl<D: Clone> Replica<D> {
         }
         let is_let_in = self.current == Some(session)
             || self.flawed.leaves_out(crate::Flaw::EpochUnchecked)
-            || self.flawed.leaves_out(crate::Flaw::SameEpochUndrained);
+            || self.lingering.contains(&session);
         if !is_let_in {
             let fault = Fault::Stale { epoch: self.header.epoch };
             out.push(failed(session, tag, fault));

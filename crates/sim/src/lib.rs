@@ -34,6 +34,8 @@ mod user;
 mod broken;
 mod cases;
 
+pub mod exhaustive;
+
 pub use broken::{BrokenBrain, Caught, Sound, broken_brains, catch, forgetful_brains};
 pub use cases::{CASE_SEED, Case, cases};
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
+mod data;
 mod hunt;
 mod summary;
 
@@ -26,6 +27,7 @@ use crate::{hunt::Hunt, summary::Summary};
 
 #[derive(Debug, Parser)]
 #[command(name = "holdfast-sim", about = "Runs whole clusters from seeds, and judges every event")]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
 struct Arguments {
     /// Run one seed, and print what happened
     #[arg(long)]
@@ -51,6 +53,24 @@ struct Arguments {
     /// Run this broken brain (or `all`, or `omissions`) until a seed catches it
     #[arg(long, value_name = "NAME")]
     broken: Option<String>,
+    /// Explore small worlds of the data plane whole
+    #[arg(long)]
+    exhaustive: bool,
+    /// Stop exploring after so many minutes
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// Explore less: for every push
+    #[arg(long)]
+    short: bool,
+    /// Only the world, or the flaw, whose name contains this
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
+    /// Leave out one rule of the data plane after the other, until each is noticed
+    #[arg(long)]
+    broken_data: bool,
+    /// Walk through deeper worlds of the data plane at random, so many times
+    #[arg(long, value_name = "WALKS")]
+    walks: Option<u64>,
 }
 
 /// Seeds of a run that names no number.
@@ -62,6 +82,16 @@ const SEEDS_FOR_COVERAGE: u64 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let only = arguments.only.as_deref().unwrap_or_default();
+    if arguments.exhaustive {
+        return data::explore_all(Duration::from_mins(arguments.minutes), arguments.short, only);
+    }
+    if arguments.broken_data {
+        return data::break_all(only);
+    }
+    if let Some(walks) = arguments.walks {
+        return data::walk_all(arguments.start, walks, only);
+    }
     if let Some(name) = &arguments.broken {
         let Arguments { start, seeds, no_shrink, .. } = arguments;
         return Hunt { start, seeds, is_shrinking: !no_shrink }.run(name);

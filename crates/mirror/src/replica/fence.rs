@@ -34,7 +34,7 @@ impl<D: Clone> Replica<D> {
             return;
         }
         let same_epoch = epoch == self.header.epoch;
-        self.end_others(Some(session), out);
+        self.end_others(Some(session), same_epoch, out);
         let is_durable = self.raise(epoch, out);
         // Flaw::SameEpochUndrained: a late copy of an old write lands over a newer one.
         let is_drained = same_epoch && self.flawed.leaves_out(Flaw::SameEpochUndrained);
@@ -47,7 +47,7 @@ impl<D: Clone> Replica<D> {
         if epoch <= self.header.epoch || self.is_faulted {
             return;
         }
-        self.end_others(None, out);
+        self.end_others(None, false, out);
         let is_durable = self.raise(epoch, out);
         self.fencing = Some(Fencing { by: None, is_durable, is_drained: false });
         self.finish_fence(out);
@@ -65,13 +65,17 @@ impl<D: Clone> Replica<D> {
     }
 
     /// Ends every session but this one. Commands that wait for a note were never begun.
-    fn end_others(&mut self, keep: Option<u64>, out: &mut Out<D>) {
-        let lingers = self.flawed.leaves_out(Flaw::SameEpochUndrained)
-            || self.flawed.leaves_out(Flaw::EpochUnchecked);
+    fn end_others(&mut self, keep: Option<u64>, same_epoch: bool, out: &mut Out<D>) {
+        let lingers = same_epoch && self.flawed.leaves_out(Flaw::SameEpochUndrained);
+        if !same_epoch {
+            self.lingering.clear();
+        }
         let waiting = self.fencing.take().and_then(|fencing| fencing.by);
         let current = self.current.take();
         for session in waiting.map(|(session, _)| session).into_iter().chain(current) {
-            if Some(session) != keep && !lingers {
+            if lingers {
+                self.lingering.push(session);
+            } else if Some(session) != keep {
                 self.drop_waiting(session);
                 out.push(ReplicaOutput::Close { session });
             }
@@ -88,6 +92,7 @@ impl<D: Clone> Replica<D> {
         {
             fencing.by = None;
         }
+        self.lingering.retain(|other| *other != session);
         self.drop_waiting(session);
         self.finish_fence(out);
     }

@@ -120,8 +120,8 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn new_op(&mut self, asker: Option<Asker>, work: Work<D>) -> u64 {
-        if self.ops.is_empty() {
-            // Numbers need to differ only among what is under way.
+        if self.ops.is_empty() && self.children.values().all(|child| child.sent.is_empty()) {
+            // Numbers need to differ only among what is under way, here or at a child.
             self.next_op = 0;
         }
         let id = self.next_op;

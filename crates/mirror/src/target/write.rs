@@ -26,6 +26,7 @@ pub(super) struct Writing<D> {
     /// Zeros, if nothing.
     data: Option<D>,
     class: Class,
+    is_sent: bool,
     /// Children that are not done, also those that failed.
     pub(super) waiting: Slots,
     pub(super) failed: Slots,
@@ -35,7 +36,7 @@ pub(super) struct Writing<D> {
 impl<D> Writing<D> {
     pub(super) const fn new(extent: Extent, data: Option<D>, class: Class) -> Self {
         let (waiting, failed) = (Slots::NONE, Slots::NONE);
-        Self { extent, data, class, waiting, failed, fault: None }
+        Self { extent, data, class, is_sent: false, waiting, failed, fault: None }
     }
 }
 
@@ -61,6 +62,7 @@ impl<D: Clone> Target<D> {
         };
         let (extent, request) = (writing.extent, writing.request());
         writing.waiting = self.groups.receivers;
+        writing.is_sent = true;
         self.touch(extent);
         for slot in self.groups.receivers.iter() {
             if let Some(child) = self.children.get_mut(&slot) {
@@ -110,7 +112,7 @@ impl<D: Clone> Target<D> {
         let Some(op) = self.ops.get_mut(&id) else { return };
         let Work::Write(writing) = &op.work else { return };
         let unanswered = writing.waiting.without(writing.failed);
-        if !unanswered.and(acks).is_empty() {
+        if !writing.is_sent || !unanswered.and(acks).is_empty() {
             return;
         }
         let (failed, fault) = (writing.failed, writing.fault);

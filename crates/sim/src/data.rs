@@ -1,0 +1,99 @@
+//! The data plane from the command line: small worlds explored, deeper ones walked, rules left out.
+#![allow(clippy::print_stdout, reason = "this is the command line")]
+
+use std::{
+    process::ExitCode,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use sim::exhaustive::{
+    Explored, Limits, Scene, Trace, World, deep_scenes, explore, hunt_all, scenes, walk,
+};
+
+/// States of each world in the short form.
+const SHORT: u64 = 60_000;
+
+/// Every small world, whole if the time allows: one after the other on each core.
+pub fn explore_all(time: Duration, is_short: bool, only: &str) -> ExitCode {
+    let began = Instant::now();
+    let chosen: Vec<_> = scenes().into_iter().filter(|s| s.name.contains(only)).collect();
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let next = AtomicUsize::new(0);
+    let (total, is_broken) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(scene) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let states = if is_short { SHORT } else { u64::MAX };
+                    let time = time.saturating_sub(began.elapsed());
+                    let found =
+                        explore_one(scene, Limits { states, time, is_breadth_first: false });
+                    total.fetch_add(found.states, Ordering::Relaxed);
+                    is_broken.fetch_or(found.broken.is_some(), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let (total, took) = (total.into_inner(), began.elapsed().as_secs());
+    if is_broken.into_inner() {
+        println!("{total} states, a promise is broken, {took} s");
+        return ExitCode::from(11);
+    }
+    println!("{total} states, 0 violations, {took} s");
+    ExitCode::SUCCESS
+}
+
+fn explore_one(scene: &Scene, limits: Limits) -> Explored {
+    let began = Instant::now();
+    let start = World::new(&scene.shape, None);
+    let mut found = explore(&start, limits);
+    let whole = if found.is_complete { "whole" } else { "cut short" };
+    let (states, steps, took) = (found.states, found.steps, began.elapsed().as_secs());
+    println!("{:<44} {states:>10} states {steps:>11} steps, {whole}, {took} s", scene.name);
+    if let Some(trace) = found.broken.take() {
+        // Again, in order of distance: a shorter way is easier to read.
+        let limits = Limits { states: 400_000, is_breadth_first: true, ..limits };
+        let trace = explore(&start, limits).broken.unwrap_or(trace);
+        tell(&trace);
+        found.broken = Some(trace);
+    }
+    found
+}
+
+pub fn walk_all(start: u64, walks: u64, only: &str) -> ExitCode {
+    let mut steps = 0;
+    for seed in start..start + walks {
+        for scene in deep_scenes().iter().filter(|scene| scene.name.contains(only)) {
+            let (walked, trace) = walk(&World::new(&scene.shape, None), seed, 600);
+            steps += walked;
+            if let Some(trace) = trace {
+                println!("{}, seed {seed}:", scene.name);
+                tell(&trace);
+                return ExitCode::from(11);
+            }
+        }
+    }
+    println!("{walks} walks, {steps} steps, 0 violations");
+    ExitCode::SUCCESS
+}
+
+/// Each rule left out must be noticed.
+pub fn break_all(only: &str) -> ExitCode {
+    let missed = hunt_all(Duration::from_mins(1), only, &mut |outcome| match &outcome.trace {
+        Some(trace) => {
+            println!("{:?}: noticed in {}", outcome.flaw, outcome.place);
+            tell(trace);
+        }
+        None => println!("{:?}: NOT noticed", outcome.flaw),
+    });
+    println!("{missed} not noticed");
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::from(13) }
+}
+
+fn tell(trace: &Trace) {
+    for (number, step) in trace.steps.iter().enumerate() {
+        println!("  {number:>3} {step}");
+    }
+    println!("  broken: {}", trace.words);
+}

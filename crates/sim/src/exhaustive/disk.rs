@@ -1,0 +1,92 @@
+//! A disk that forgets what was not flushed.
+
+use block::Extent;
+use mirror::{DiskOp, DiskResult, Piece};
+use pool::Header;
+
+/// What a block holds: the number of the write, zero for never.
+pub type Version = u8;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Disk {
+    pub(super) header: Header,
+    pub(super) now: Vec<Version>,
+    pub(super) durable: Vec<Version>,
+    /// Values of each block since the last flush: any of them may survive a loss of power.
+    since: Vec<Vec<Version>>,
+}
+
+impl Disk {
+    pub(super) fn new(blocks: usize) -> Self {
+        Self {
+            header: Header::default(),
+            now: vec![0; blocks],
+            durable: vec![0; blocks],
+            since: vec![Vec::new(); blocks],
+        }
+    }
+
+    pub(super) fn run(&mut self, op: &DiskOp<Version>) -> DiskResult<Version> {
+        match op {
+            DiskOp::Read { extent } => DiskResult::Data(self.now[index(extent)]),
+            DiskOp::Fetch { extent } => {
+                let value = self.now[index(extent)];
+                let data = (value != 0).then_some(value);
+                DiskResult::Pieces(vec![Piece { extent: *extent, data }])
+            }
+            DiskOp::Write { extent, data, .. } => self.put(extent, *data),
+            DiskOp::Zero { extent, .. } => self.put(extent, 0),
+            DiskOp::Flush => {
+                self.durable.clone_from(&self.now);
+                self.since.iter_mut().for_each(Vec::clear);
+                DiskResult::Done
+            }
+            DiskOp::Note(note) => {
+                self.header.take(note);
+                DiskResult::Done
+            }
+            DiskOp::Snapshot { .. } | DiskOp::SnapAbort { .. } => DiskResult::Done,
+        }
+    }
+
+    fn put(&mut self, extent: &Extent, value: Version) -> DiskResult<Version> {
+        let block = index(extent);
+        self.now[block] = value;
+        if value == self.durable[block] && self.since[block].is_empty() {
+            return DiskResult::Done;
+        }
+        if !self.since[block].contains(&value) {
+            self.since[block].push(value);
+            self.since[block].sort_unstable();
+        }
+        DiskResult::Done
+    }
+
+    /// Every state that a loss of power may leave.
+    pub(super) fn after_power_loss(&self) -> Vec<Vec<Version>> {
+        let mut states = vec![Vec::new()];
+        for (block, since) in self.since.iter().enumerate() {
+            let mut choices = since.clone();
+            if !choices.contains(&self.durable[block]) {
+                choices.push(self.durable[block]);
+            }
+            states = states
+                .into_iter()
+                .flat_map(|state| {
+                    choices.iter().map(move |value| [state.as_slice(), &[*value]].concat())
+                })
+                .collect();
+        }
+        states
+    }
+
+    pub(super) fn lose_power(&mut self, left: Vec<Version>) {
+        self.since.iter_mut().for_each(Vec::clear);
+        self.durable.clone_from(&left);
+        self.now = left;
+    }
+}
+
+fn index(extent: &Extent) -> usize {
+    usize::try_from(extent.start).expect("a small world has few blocks")
+}

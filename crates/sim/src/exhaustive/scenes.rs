@@ -1,0 +1,78 @@
+//! The small worlds: each lets a few things happen, and together they let everything happen.
+
+use super::world::Shape;
+
+#[derive(Clone, Debug)]
+pub struct Scene {
+    pub name: &'static str,
+    pub shape: Shape,
+}
+
+const QUIET: Shape = Shape {
+    sites: 2,
+    blocks: 1,
+    writes: 1,
+    reads: 0,
+    flushes: 0,
+    switchovers: 0,
+    target_crashes: 0,
+    power_losses: 0,
+    restarts: 0,
+    cuts: 0,
+    host_losses: 0,
+    unknown_outcomes: 0,
+    ticks: 0,
+    slow_disks: false,
+    grace: false,
+    both_paths: false,
+    stops: 0,
+    is_started: true,
+};
+
+const fn scene(name: &'static str, shape: Shape) -> Scene {
+    Scene { name, shape }
+}
+
+#[rustfmt::skip]
+pub fn scenes() -> Vec<Scene> {
+    vec![
+        scene("nothing goes wrong",
+            Shape { blocks: 2, writes: 2, reads: 1, flushes: 1, ticks: 1, is_started: false, ..QUIET }),
+        scene("a connection is cut",
+            Shape { writes: 2, reads: 1, flushes: 1, cuts: 1, ..QUIET }),
+        scene("a replica restarts",
+            Shape { writes: 2, reads: 1, flushes: 1, restarts: 1, ..QUIET }),
+        scene("a replica loses power",
+            Shape { writes: 2, reads: 1, flushes: 1, power_losses: 1, ..QUIET }),
+        scene("another target takes over",
+            Shape { writes: 2, reads: 1, switchovers: 1, ticks: 1, both_paths: true, ..QUIET }),
+        scene("the target dies",
+            Shape { writes: 2, reads: 1, flushes: 1, target_crashes: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("a cut, and the store's answer is lost",
+            Shape { writes: 1, reads: 1, cuts: 1, unknown_outcomes: 1, ..QUIET }),
+        scene("a cut within the grace, slow disks",
+            Shape { writes: 2, reads: 1, cuts: 1, slow_disks: true, grace: true, ..QUIET }),
+        scene("the target dies, a replica loses power",
+            Shape { writes: 1, reads: 1, flushes: 1, target_crashes: 1, switchovers: 1, ticks: 1, power_losses: 1, ..QUIET }),
+        scene("a clean stop, a successor",
+            Shape { writes: 1, reads: 1, stops: 1, switchovers: 1, ticks: 1, ..QUIET }),
+    ]
+}
+
+/// Worlds too large to be explored whole.
+#[rustfmt::skip]
+pub fn deep_scenes() -> Vec<Scene> {
+    let deep = Shape {
+        blocks: 2, writes: 6, reads: 6, flushes: 3, switchovers: 2, target_crashes: 2,
+        power_losses: 2, restarts: 1, cuts: 3, host_losses: 1, unknown_outcomes: 1, ticks: 4,
+        ..QUIET
+    };
+    vec![
+        scene("two replicas, everything", deep.clone()),
+        scene("two replicas, everything, slow disks",
+            Shape { slow_disks: true, grace: true, both_paths: true, ..deep.clone() }),
+        scene("three replicas, everything", Shape { sites: 3, both_paths: true, ..deep.clone() }),
+        scene("three replicas, everything, slow disks",
+            Shape { sites: 3, slow_disks: true, ..deep }),
+    ]
+}

@@ -1,0 +1,567 @@
+//! What may happen next in a small world, and doing it.
+
+use mirror::{Input, Output, ReplicaOutput, StoreAnswer};
+use model::Revision;
+
+use super::{
+    disk::Version,
+    host::What,
+    wire::Wire,
+    world::{HOST, Store, World, name, replica_id, site_of, word},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The next request of a wire arrives, or its end.
+    ToReplica(usize),
+    ToTarget(usize),
+    /// A slow disk ends a write.
+    Disk {
+        site: usize,
+        at: usize,
+    },
+    /// The store does what it was asked, or its answer arrives.
+    Store(usize),
+    /// The store's answer is lost; the commit happened, or may happen later.
+    Unknown {
+        target: usize,
+        is_applied: bool,
+    },
+    /// A commit that nobody waits for any more arrives.
+    Late(usize),
+    Write {
+        target: usize,
+        block: usize,
+    },
+    Resend {
+        target: usize,
+        block: usize,
+    },
+    Read {
+        target: usize,
+        block: usize,
+    },
+    Flush(usize),
+    Switch,
+    Crash(usize),
+    Power {
+        site: usize,
+        choice: usize,
+    },
+    Restart {
+        site: usize,
+        keeps: bool,
+    },
+    Cut(usize),
+    HostLoss(usize),
+    Stop(usize),
+    Tick,
+}
+
+impl World {
+    /// Everything that may happen now; what goes on by itself first.
+    pub(super) fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::with_capacity(16);
+        self.progress(&mut actions);
+        self.wishes(&mut actions);
+        self.faults(&mut actions);
+        actions
+    }
+
+    pub(super) fn progress(&self, actions: &mut Vec<Action>) {
+        for (index, wire) in self.wires.iter().enumerate() {
+            if !wire.replica_gone && (!wire.requests.is_empty() || wire.target_gone) {
+                actions.push(Action::ToReplica(index));
+            }
+            if !wire.target_gone && (!wire.answers.is_empty() || wire.replica_gone) {
+                actions.push(Action::ToTarget(index));
+            }
+        }
+        for (site, state) in self.sites.iter().enumerate() {
+            actions.extend((0..state.doing.len()).map(|at| Action::Disk { site, at }));
+        }
+        for (index, target) in self.targets.iter().enumerate() {
+            if target.machine.is_some() && target.store != Store::Idle {
+                actions.push(Action::Store(index));
+            }
+        }
+    }
+
+    fn wishes(&self, actions: &mut Vec<Action>) {
+        let newest = self.targets.iter().rposition(|target| target.host.is_some());
+        for (target, state) in self.targets.iter().enumerate() {
+            let is_used = self.left.both_paths || Some(target) == newest;
+            if state.host.is_none() || !is_used {
+                continue;
+            }
+            for block in 0..self.left.blocks {
+                self.wishes_of(target, block, actions);
+            }
+            let is_flushing = self.host.is_asking(|what| matches!(what, What::Flush { .. }));
+            if self.left.flushes > 0 && !is_flushing {
+                actions.push(Action::Flush(target));
+            }
+        }
+    }
+
+    fn wishes_of(&self, target: usize, block: usize, actions: &mut Vec<Action>) {
+        let told = &self.host.blocks[block];
+        let is_writing = self
+            .host
+            .is_asking(|what| matches!(what, What::Write { block: other, .. } if *other == block));
+        if self.left.writes > 0 && !is_writing {
+            actions.push(Action::Write { target, block });
+        }
+        if told.is_open && !is_writing {
+            actions.push(Action::Resend { target, block });
+        }
+        let is_reading = self.host.is_asking(|what| matches!(what, What::Read { .. }));
+        if self.left.reads > 0 && !is_reading {
+            actions.push(Action::Read { target, block });
+        }
+    }
+
+    fn faults(&self, actions: &mut Vec<Action>) {
+        let left = &self.left;
+        for (target, state) in self.targets.iter().enumerate() {
+            if state.machine.is_none() {
+                continue;
+            }
+            if left.unknown_outcomes > 0 && matches!(state.store, Store::Commit { .. }) {
+                actions.push(Action::Unknown { target, is_applied: true });
+                actions.push(Action::Unknown { target, is_applied: false });
+            }
+            if left.target_crashes > 0 {
+                actions.push(Action::Crash(target));
+            }
+            if left.host_losses > 0 && state.host.is_some() {
+                actions.push(Action::HostLoss(target));
+            }
+            if left.stops > 0 && state.item.serve {
+                actions.push(Action::Stop(target));
+            }
+        }
+        let late = self.targets.iter().enumerate().filter(|(_, target)| target.late.is_some());
+        actions.extend(late.map(|(index, _)| Action::Late(index)));
+        if left.switchovers > 0 {
+            actions.push(Action::Switch);
+        }
+        for (site, state) in self.sites.iter().enumerate() {
+            if left.power_losses > 0 {
+                let choices = state.disk.after_power_loss().len();
+                actions.extend((0..choices).map(|choice| Action::Power { site, choice }));
+            }
+            if left.restarts > 0 {
+                actions.push(Action::Restart { site, keeps: true });
+                if !state.doing.is_empty() {
+                    actions.push(Action::Restart { site, keeps: false });
+                }
+            }
+        }
+        if left.cuts > 0 {
+            let open = self.wires.iter().enumerate().filter(|(_, wire)| !wire.target_gone);
+            actions.extend(open.map(|(index, _)| Action::Cut(index)));
+        }
+        if left.ticks > 0 {
+            actions.push(Action::Tick);
+        }
+    }
+
+    pub(super) fn apply(&mut self, action: Action) {
+        match action {
+            Action::ToReplica(wire) => self.deliver_request(wire),
+            Action::ToTarget(wire) => self.deliver_answer(wire),
+            Action::Disk { site, at } => {
+                let (id, session, op) = self.sites[site].doing.remove(at);
+                self.disk_done(site, id, session, &op);
+            }
+            Action::Store(target) => self.ask_store(target),
+            Action::Unknown { target, is_applied } => self.lose_answer(target, is_applied),
+            Action::Late(target) => {
+                if let Some((record, expected)) = self.targets[target].late.take() {
+                    self.commit(target, *record, expected);
+                }
+            }
+            Action::Write { .. } | Action::Resend { .. } | Action::Read { .. } => {
+                self.host_acts(action);
+            }
+            Action::Flush(_) => self.host_acts(action),
+            Action::Switch => {
+                self.left.switchovers -= 1;
+                self.start_target();
+            }
+            Action::Crash(target) => self.crash(target),
+            Action::Power { site, choice } => self.lose_power(site, choice),
+            Action::Restart { site, keeps } => self.restart(site, keeps),
+            Action::Cut(wire) => self.cut(wire),
+            Action::HostLoss(target) => self.host_loss(target),
+            Action::Stop(target) => {
+                self.left.stops -= 1;
+                self.targets[target].item.serve = false;
+                let item = self.targets[target].item.clone();
+                self.tell_target(target, Input::Config(item));
+            }
+            Action::Tick => {
+                self.left.ticks -= 1;
+                self.now += 1;
+                for target in 0..self.targets.len() {
+                    self.tell_target(target, Input::Tick);
+                }
+            }
+        }
+        self.tidy();
+    }
+
+    fn deliver_request(&mut self, index: usize) {
+        let wire = &mut self.wires[index];
+        let (site, session) = (wire.site, wire.id());
+        let mut out = Vec::new();
+        if let Some((tag, request)) = wire.requests.pop_front() {
+            wire.is_accepted = true;
+            self.sites[site].machine.request(session, tag, request, &mut out);
+        } else {
+            wire.lose_replica();
+            self.sites[site].machine.closed(session, &mut out);
+        }
+        self.replica_put(site, out);
+    }
+
+    fn deliver_answer(&mut self, index: usize) {
+        let wire = &mut self.wires[index];
+        let (target, child, session) = (wire.target, replica_id(wire.site), wire.session);
+        let input = if let Some((tag, answer)) = wire.answers.pop_front() {
+            Input::Answer { child, session, tag, answer }
+        } else {
+            wire.lose_target();
+            Input::ChildClosed { child, session }
+        };
+        self.tell_target(target, input);
+    }
+
+    pub(super) fn tell_target(&mut self, index: usize, input: Input<Version>) {
+        let now = self.time();
+        let Some(machine) = &mut self.targets[index].machine else { return };
+        let mut out = Vec::new();
+        machine.handle(now, input, &mut out);
+        self.target_put(index, out);
+    }
+
+    pub(super) fn target_put(&mut self, index: usize, outputs: Vec<Output<Version>>) {
+        for output in outputs {
+            match output {
+                Output::Open { child, session, .. } => {
+                    self.wires.push(Wire::new(index, site_of(child), session));
+                }
+                Output::Close { child, session } => {
+                    if let Some(wire) = self.wire(index, site_of(child), session) {
+                        wire.lose_target();
+                    }
+                }
+                Output::Send { child, session, tag, request } => {
+                    if let Some(wire) = self.wire(index, site_of(child), session)
+                        && !wire.replica_gone
+                    {
+                        wire.requests.push_back((tag, request));
+                    }
+                }
+                Output::Reply(reply) => {
+                    let is_current = self.targets[index].host == Some(reply.session);
+                    if is_current && let Some(words) = self.host.told(index, &reply) {
+                        self.break_promise(words);
+                    }
+                }
+                Output::CloseHost { session } => {
+                    if self.targets[index].host == Some(session) {
+                        self.targets[index].host = None;
+                        self.host.disconnected(index);
+                    }
+                }
+                Output::ReadRecord => self.targets[index].store = Store::Read,
+                Output::Commit { record, expected } => {
+                    let record = Box::new(record);
+                    self.targets[index].store = Store::Commit { record, expected };
+                }
+                Output::Notice(mirror::Notice::Serving) => self.connect(index),
+                Output::Seen | Output::Notice(_) => {}
+            }
+        }
+    }
+
+    fn connect(&mut self, index: usize) {
+        let session = self.targets[index].sessions;
+        self.targets[index].sessions += 1;
+        self.targets[index].host = Some(session);
+        self.tell_target(index, Input::HostOpened { session, host: HOST });
+    }
+
+    pub(super) fn replica_put(&mut self, site: usize, outputs: Vec<ReplicaOutput<Version>>) {
+        for output in outputs {
+            match output {
+                ReplicaOutput::Disk { id, session, op } => {
+                    let is_write =
+                        matches!(op, mirror::DiskOp::Write { .. } | mirror::DiskOp::Zero { .. });
+                    if self.left.slow_disks && is_write {
+                        self.sites[site].doing.push((id, session, op));
+                    } else {
+                        self.disk_done(site, id, session, &op);
+                    }
+                }
+                ReplicaOutput::Reply { session, tag, answer } => {
+                    if matches!(answer, mirror::Answer::Fenced(_)) {
+                        let fenced = &mut self.sites[site].fenced;
+                        *fenced = (*fenced).max(Self::epoch_of(session));
+                    }
+                    let wire = self.wires.iter_mut().find(|w| w.site == site && w.id() == session);
+                    if let Some(wire) = wire
+                        && !wire.target_gone
+                        && !wire.replica_gone
+                    {
+                        wire.answers.push_back((tag, answer));
+                    }
+                }
+                ReplicaOutput::Close { session } => {
+                    let wire = self.wires.iter_mut().find(|w| w.site == site && w.id() == session);
+                    if let Some(wire) = wire {
+                        wire.lose_replica();
+                    }
+                }
+            }
+        }
+    }
+
+    fn disk_done(
+        &mut self,
+        site: usize,
+        id: u64,
+        session: Option<u64>,
+        op: &mirror::DiskOp<Version>,
+    ) {
+        let is_write = matches!(op, mirror::DiskOp::Write { .. } | mirror::DiskOp::Zero { .. });
+        let is_old =
+            session.is_some_and(|session| Self::epoch_of(session) < self.sites[site].fenced);
+        if is_write && is_old {
+            self.break_promise(format!("a fenced target changes {}", name(site)));
+        }
+        let result = self.sites[site].disk.run(op);
+        let mut out = Vec::new();
+        self.sites[site].machine.done(id, result, &mut out);
+        self.replica_put(site, out);
+    }
+
+    fn ask_store(&mut self, target: usize) {
+        match std::mem::replace(&mut self.targets[target].store, Store::Idle) {
+            Store::Idle => {}
+            Store::Read => {
+                let answer = StoreAnswer::Record(self.record.clone());
+                self.targets[target].store = Store::Answer(Box::new(answer));
+            }
+            Store::Commit { record, expected } => {
+                let answer = self.commit(target, *record, expected);
+                self.targets[target].store = Store::Answer(Box::new(answer));
+            }
+            Store::Answer(answer) => self.tell_target(target, Input::Store(*answer)),
+        }
+    }
+
+    fn commit(
+        &mut self,
+        target: usize,
+        record: model::Membership,
+        expected: Revision,
+    ) -> StoreAnswer {
+        if self.record.revision != expected || self.record.epoch != record.epoch {
+            return StoreAnswer::Conflict;
+        }
+        let is_claim = record.owner.is_some() && self.record.owner.is_none();
+        let revision = self.record.revision.next();
+        self.record = record;
+        self.record.revision = revision;
+        if is_claim && self.record.unflushed_lost {
+            if !self.lost_power {
+                self.break_promise("writes are called lost though no power was");
+            }
+            self.host.warned(target);
+        }
+        StoreAnswer::Committed(revision)
+    }
+
+    fn lose_answer(&mut self, target: usize, is_applied: bool) {
+        self.left.unknown_outcomes -= 1;
+        let store = std::mem::replace(&mut self.targets[target].store, Store::Idle);
+        let Store::Commit { record, expected } = store else { return };
+        if is_applied {
+            self.commit(target, *record, expected);
+        } else {
+            self.targets[target].late = Some((record, expected));
+        }
+        self.targets[target].store = Store::Answer(Box::new(StoreAnswer::Unknown));
+    }
+
+    fn host_acts(&mut self, action: Action) {
+        let (target, (tag, command)) = match action {
+            Action::Write { target, block } => {
+                self.left.writes -= 1;
+                (target, self.host.write(target, block))
+            }
+            Action::Resend { target, block } => (target, self.host.send(target, block)),
+            Action::Read { target, block } => {
+                self.left.reads -= 1;
+                (target, self.host.read(target, block))
+            }
+            Action::Flush(target) => {
+                self.left.flushes -= 1;
+                (target, self.host.flush(target))
+            }
+            _ => return,
+        };
+        let Some(session) = self.targets[target].host else { return };
+        self.tell_target(target, Input::Command { session, tag, command });
+    }
+
+    fn crash(&mut self, target: usize) {
+        self.left.target_crashes -= 1;
+        let state = &mut self.targets[target];
+        state.machine = None;
+        state.host = None;
+        if let Store::Commit { record, expected } = std::mem::replace(&mut state.store, Store::Idle)
+        {
+            state.late = Some((record, expected));
+        }
+        self.host.disconnected(target);
+        for wire in self.wires.iter_mut().filter(|wire| wire.target == target) {
+            wire.lose_target();
+        }
+    }
+
+    fn lose_power(&mut self, site: usize, choice: usize) {
+        self.left.power_losses -= 1;
+        self.lost_power = true;
+        let state = &mut self.sites[site];
+        let left = state.disk.after_power_loss().swap_remove(choice);
+        state.disk.lose_power(left);
+        state.boots += 1;
+        state.doing.clear();
+        self.reimport(site);
+    }
+
+    fn restart(&mut self, site: usize, keeps: bool) {
+        self.left.restarts -= 1;
+        let doing = std::mem::take(&mut self.sites[site].doing);
+        if keeps {
+            for (_, _, op) in doing {
+                self.sites[site].disk.run(&op);
+            }
+        }
+        self.reimport(site);
+    }
+
+    fn reimport(&mut self, site: usize) {
+        let state = &mut self.sites[site];
+        state.imports += 1;
+        let (disk, boots, imports) = (state.disk.clone(), state.boots, state.imports);
+        self.sites[site].machine = self.import(site, &disk, boots, imports);
+        for wire in self.wires.iter_mut().filter(|w| w.site == site && w.is_accepted) {
+            wire.lose_replica();
+            wire.answers.clear();
+        }
+    }
+
+    /// The target notices first; what it sent may still arrive.
+    fn cut(&mut self, index: usize) {
+        self.left.cuts -= 1;
+        let wire = &mut self.wires[index];
+        let (target, child, session) = (wire.target, replica_id(wire.site), wire.session);
+        wire.lose_target();
+        self.tell_target(target, Input::ChildClosed { child, session });
+    }
+
+    fn host_loss(&mut self, target: usize) {
+        self.left.host_losses -= 1;
+        let Some(session) = self.targets[target].host.take() else { return };
+        self.host.disconnected(target);
+        self.tell_target(target, Input::HostClosed { session });
+        if self.is_serving(target) {
+            self.connect(target);
+        }
+    }
+
+    /// What an action is, for a person who reads a trace.
+    pub(super) fn describe(&self, action: Action) -> String {
+        let wire_name = |index: usize| {
+            let wire = &self.wires[index];
+            format!("T{}/{}#{}", wire.target + 1, name(wire.site), wire.session)
+        };
+        match action {
+            Action::ToReplica(index) => {
+                let next = self.wires[index].requests.front();
+                let what = next.map_or_else(|| "close".into(), |(_, request)| word(request));
+                format!("{} hears: {what}", wire_name(index))
+            }
+            Action::ToTarget(index) => {
+                let next = self.wires[index].answers.front();
+                let what = next.map_or_else(|| "closed".into(), |(_, answer)| short(answer));
+                format!("{} answers: {what}", wire_name(index))
+            }
+            Action::Disk { site, at } => {
+                format!("the disk of {} ends {:?}", name(site), self.sites[site].doing[at].2)
+            }
+            Action::Store(target) => {
+                let what = match &self.targets[target].store {
+                    Store::Idle => "nothing".into(),
+                    Store::Read => "is read".into(),
+                    Store::Commit { record, .. } => format!("is written: {}", describe(record)),
+                    Store::Answer(answer) => match &**answer {
+                        StoreAnswer::Record(record) => format!("says {}", describe(record)),
+                        other => format!("says {other:?}"),
+                    },
+                };
+                format!("the record, for T{}, {what}", target + 1)
+            }
+            Action::Restart { site, .. } => format!("{} restarts", name(site)),
+            Action::Power { site, choice } => {
+                let left = self.sites[site].disk.after_power_loss().swap_remove(choice);
+                format!("{} loses power, left {left:?}", name(site))
+            }
+            Action::Cut(index) => format!("{} is cut", wire_name(index)),
+            Action::Write { target, block } => {
+                let version = self.host.blocks[block].issued + 1;
+                format!("the host writes block {block} v{version} through T{}", target + 1)
+            }
+            Action::Resend { target, block } => {
+                format!("the host writes block {block} again through T{}", target + 1)
+            }
+            Action::Read { target, block } => {
+                format!("the host reads block {block} through T{}", target + 1)
+            }
+            Action::Flush(target) => format!("the host flushes through T{}", target + 1),
+            Action::Crash(target) => format!("T{} dies", target + 1),
+            Action::Switch => format!("T{} is started", self.targets.len() + 1),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+fn short(answer: &mirror::Answer<Version>) -> String {
+    match answer {
+        mirror::Answer::Fenced(state) => {
+            let dirty: Vec<_> = state.header.dirty.iter().collect();
+            let (roster, intact) = (state.header.roster, state.intact);
+            format!("fenced, roster {roster}, dirty {dirty:?}, intact {intact}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn describe(record: &model::Membership) -> String {
+    let healthy: String = record
+        .children
+        .iter()
+        .filter(|(_, healthy)| **healthy)
+        .map(|(id, _)| name(site_of(*id)))
+        .collect();
+    let source = record.resync_source.map(|id| name(site_of(id)));
+    format!(
+        "epoch {} roster {} healthy {healthy} clean {} source {source:?} lost {}",
+        record.epoch, record.roster, record.clean, record.unflushed_lost
+    )
+}
