@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::{cli::Verdict, mission, repo::Repo};
+use crate::{cli::Verdict, mission, repo::Repo, shell};
 
 /// A file that follows from others.
 pub(crate) struct Generated {
@@ -16,6 +16,30 @@ pub(crate) struct Generated {
 pub(crate) const GENERATED: &[Generated] =
     &[Generated { path: mission::PATH, render: mission::render }];
 
+/// A file that a program of ours prints. Tidy does not build the program: a test beside it says
+/// when the file is stale.
+struct Printed {
+    path: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const PRINTED: &[Printed] = &[Printed {
+    path: "docs/reference/openapi.json",
+    arguments: &["run", "--quiet", "-p", "rest", "--example", "openapi"],
+}];
+
+fn print(root: &Path) -> Result<()> {
+    for Printed { path, arguments } in PRINTED {
+        let wanted = shell::output(shell::cargo(root).args(*arguments))?;
+        let full = root.join(path);
+        if fs::read(&full).ok().as_ref() != Some(&wanted) {
+            fs::write(&full, wanted).with_context(|| format!("writing {path}"))?;
+            println!("wrote {path}");
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn write(root: &Path) -> Result<ExitCode> {
     let repo = Repo::read(root)?;
     for generated in stale(&repo)? {
@@ -24,6 +48,7 @@ pub(crate) fn write(root: &Path) -> Result<ExitCode> {
             .with_context(|| format!("writing {}", generated.path))?;
         println!("wrote {}", generated.path);
     }
+    print(root)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -22,15 +22,9 @@ pub struct Lead {
 }
 
 impl Journal {
-    /// Up to `limit` events after a number, oldest first.
-    pub fn after(&self, number: Option<u64>, limit: usize) -> Vec<(u64, Event)> {
-        let from = number.map_or(0, |number| number.saturating_add(1));
-        self.events.range(from..).take(limit).map(|(n, event)| (*n, event.clone())).collect()
-    }
-
-    /// The number of the newest event.
-    pub fn newest(&self) -> Option<u64> {
-        self.events.last_key_value().map(|(number, _)| *number)
+    /// By their numbers, which only grow.
+    pub const fn events(&self) -> &BTreeMap<u64, Event> {
+        &self.events
     }
 
     pub const fn lead(&self) -> &Lead {

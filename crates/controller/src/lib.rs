@@ -18,10 +18,12 @@ mod drive;
 mod follow;
 mod handle;
 mod journal;
+mod serve;
 mod sessions;
 mod settings;
 
 pub use drive::Controller;
 pub use handle::{Away, Handle, Inside};
 pub use journal::{Journal, Lead};
+pub use serve::Served;
 pub use settings::{Opened, Settings, StoreUrl, UnreadableUrl};

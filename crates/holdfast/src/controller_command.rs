@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use controller::{Controller, Opened, Settings, StoreUrl};
+use controller::{Controller, Opened, Served, Settings, StoreUrl};
 use ports::Store;
 use serde::Deserialize;
 use tokio::{
@@ -12,12 +12,14 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::listen::{Trust, bind};
 
 /// Where engines and hosts find a controller, if nothing else is said.
 const LISTEN: &str = "127.0.0.1:7420";
+/// Where users and their tools find it.
+const REST: &str = "127.0.0.1:7421";
 
 /// Flags win over the file.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -29,6 +31,12 @@ pub(crate) struct ControllerCommand {
     /// Where engines and hosts connect [default: 127.0.0.1:7420]
     #[arg(long)]
     listen: Option<SocketAddr>,
+    /// Where users and their tools connect [default: 127.0.0.1:7421]
+    #[arg(long)]
+    rest: Option<SocketAddr>,
+    /// The URL under which other controllers reach this one's REST [default: that of --rest]
+    #[arg(long)]
+    advertise: Option<String>,
     /// Listen beyond loopback without TLS: anyone who reaches it is let in
     #[arg(long)]
     #[serde(default)]
@@ -56,6 +64,8 @@ impl ControllerCommand {
         Ok(Self {
             store: self.store.or(file.store),
             listen: self.listen.or(file.listen),
+            rest: self.rest.or(file.rest),
+            advertise: self.advertise.or(file.advertise),
             insecure: self.insecure || file.insecure,
             config: None,
         })
@@ -67,35 +77,47 @@ impl ControllerCommand {
         };
         let url: StoreUrl = url.parse()?;
         let trust = if self.insecure { Trust::Anyone } else { Trust::Loopback };
-        let listen = match self.listen {
-            Some(listen) => listen,
-            None => LISTEN.parse()?,
-        };
+        let listen = self.listen.map_or_else(|| LISTEN.parse(), Ok)?;
+        let rest = self.rest.map_or_else(|| REST.parse(), Ok)?;
         let listener = bind("engines and hosts", listen, trust).await?;
+        let rest = bind("REST", rest, trust).await?;
+        let address = match self.advertise {
+            Some(url) => url,
+            None => format!("http://{}", rest.local_addr()?),
+        };
+        let settings = Settings { address: Some(address), ..Settings::default() };
         match url.open().await.context("opening the store")? {
-            Opened::Embedded(store) => drive(store, listener).await,
-            Opened::Etcd(store) => drive(store, listener).await,
+            Opened::Embedded(store) => drive(store, &settings, listener, rest).await,
+            Opened::Etcd(store) => drive(store, &settings, listener, rest).await,
         }
     }
 }
 
-async fn drive<S: Store + Clone + 'static>(store: S, listener: TcpListener) -> Result<()> {
-    let stop = CancellationToken::new();
-    let (controller, handle) = Controller::new(store, &Settings::default());
+/// Runs until a signal or until one of the two ends by itself. REST stops first: what it was asked
+/// for is still done.
+async fn drive<S: Store + Clone + 'static>(
+    store: S,
+    settings: &Settings,
+    listener: TcpListener,
+    rest: TcpListener,
+) -> Result<()> {
+    let (stop, stop_rest) = (CancellationToken::new(), CancellationToken::new());
+    let (controller, handle) = Controller::new(store.clone(), settings);
+    info!(engines = %listener.local_addr()?, rest = %rest.local_addr()?, "listening");
     let mut driving = tokio::spawn(controller.run(listener, stop.clone()));
+    let served = Served { handle, store };
+    let mut serving = tokio::spawn(rest::serve(rest, served, stop_rest.clone()));
     let (mut interrupted, mut terminated) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let ended = tokio::select! {
-        ended = &mut driving => Some(ended),
-        _ = interrupted.recv() => None,
-        _ = terminated.recv() => None,
-    };
-    drop(handle);
-    if let Some(ended) = ended {
-        warn!("controller ended by itself");
-        return ended.context("the controller failed");
+    tokio::select! {
+        ended = &mut driving => bail!("the controller ended by itself: {ended:?}"),
+        ended = &mut serving => bail!("the REST server ended by itself: {ended:?}"),
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
     }
     info!("stopping");
+    stop_rest.cancel();
+    serving.await.context("the REST server failed")??;
     stop.cancel();
     driving.await.context("the controller failed")
 }

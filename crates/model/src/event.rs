@@ -3,12 +3,13 @@
 use alloc::string::String;
 use core::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Subject, Time};
 
 /// An entry of the bounded journal in the store, written by the transaction it tells of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     pub at: Time,
     pub subject: Subject,
@@ -22,7 +23,9 @@ pub struct Event {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum EventKind {
     /// A user's request was accepted.
     Asked,
@@ -30,7 +33,9 @@ pub enum EventKind {
     Stepped,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Severity {
     Normal,
     /// Something is degraded and being cured.

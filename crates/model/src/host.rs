@@ -2,11 +2,12 @@
 
 use alloc::string::String;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, HostId, InstanceId, Meta, NodeId};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     pub meta: Meta<HostId>,
     pub spec: HostSpec,
@@ -14,7 +15,7 @@ pub struct Host {
     pub layout: HostLayout,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSpec {
     /// The NVMe qualified name it connects with.
     pub nqn: String,
@@ -25,7 +26,7 @@ pub struct HostSpec {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostLayout {
     /// The agent process that registered last: configs name it.
     #[serde(default)]

@@ -3,6 +3,7 @@
 use alloc::{format, string::String, string::ToString};
 use core::{fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Buried, Epoch, HostId, NodeId, PoolId, ReplicaId, SnapshotId, VolumeId};
@@ -26,7 +27,9 @@ pub enum Key {
 }
 
 /// A resource that rules plan for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Subject {
     Cluster,
     Node(NodeId),

@@ -2,6 +2,7 @@
 
 use alloc::{collections::BTreeMap, string::String};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Revision, Time};
@@ -12,7 +13,7 @@ pub type Extra = BTreeMap<String, serde_json::Value>;
 /// Labels of a resource: topology, ownership, whatever users sort by.
 pub type Labels = BTreeMap<String, String>;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Meta<Id> {
     pub id: Id,
     pub name: String,

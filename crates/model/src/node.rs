@@ -2,11 +2,12 @@
 
 use alloc::string::String;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, InstanceId, Meta, NodeId, Time};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     pub meta: Meta<NodeId>,
     pub spec: NodeSpec,
@@ -14,7 +15,7 @@ pub struct Node {
     pub layout: NodeLayout,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSpec {
     /// Where its engine listens.
     pub address: String,
@@ -31,7 +32,7 @@ pub struct NodeSpec {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeLayout {
     /// The engine process that registered last. Configs name it, and any other process refuses
     /// them, so a stale leader cannot configure a process that its store has not heard of.

@@ -2,11 +2,12 @@
 
 use alloc::{string::String, vec::Vec};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Meta, NodeId, PoolId};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pool {
     pub meta: Meta<PoolId>,
     pub spec: PoolSpec,
@@ -14,7 +15,7 @@ pub struct Pool {
     pub layout: PoolLayout,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolSpec {
     pub node: NodeId,
     pub disks: Vec<String>,
@@ -28,7 +29,7 @@ pub struct PoolSpec {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolLayout {
     #[serde(default)]
     pub stage: PoolStage,
@@ -36,7 +37,7 @@ pub struct PoolLayout {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PoolStage {
     /// May be made on blank disks.
     #[default]

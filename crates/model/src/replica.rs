@@ -1,10 +1,11 @@
 //! One copy of a volume, in one pool: a part of the volume's layout.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, NodeId, PoolId, ReplicaId, Time};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Replica {
     pub id: ReplicaId,
     pub pool: PoolId,
@@ -38,7 +39,7 @@ impl Replica {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReplicaStage {
     /// The engine may make it.
     Creating,

@@ -9,12 +9,13 @@
 
 use alloc::string::String;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, HostId, Time};
 
 /// Asked for by a user: export this volume over NFS.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShareSpec {
     /// Hosts that mount it: the server stops when the last one leaves.
     #[serde(default)]
@@ -23,7 +24,7 @@ pub struct ShareSpec {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShareLayout {
     pub server: HostId,
     /// Raised with every placement: the server's write verifier, so that clients send again what an
@@ -38,7 +39,9 @@ pub struct ShareLayout {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum ShareStage {
     /// The server's host is chosen; the hosts before it are not out yet.
     Fencing,

@@ -2,18 +2,19 @@
 
 use alloc::{collections::BTreeSet, string::String};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AttemptId, Bytes, Extra, Meta, ReplicaId, SnapshotId, Time, VolumeId};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     pub meta: Meta<SnapshotId>,
     pub spec: SnapshotSpec,
     pub layout: SnapshotLayout,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotSpec {
     pub volume: VolumeId,
     /// Names the transaction on every replica, so that a half-taken one can be removed whole.
@@ -26,7 +27,7 @@ pub struct SnapshotSpec {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotLayout {
     pub stage: SnapshotStage,
     #[serde(default)]
@@ -38,7 +39,7 @@ pub struct SnapshotLayout {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SnapshotStage {
     #[default]
     Taking,

@@ -10,11 +10,12 @@
 use alloc::{collections::BTreeSet, string::String};
 use core::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, Extra, NodeId, TargetRef, Time};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Switchover {
     pub stage: SwitchoverStage,
     pub cause: SwitchoverCause,
@@ -28,7 +29,7 @@ pub struct Switchover {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SwitchoverStage {
     Init,
     RepublishVolume { epoch: Epoch },
@@ -37,7 +38,7 @@ pub enum SwitchoverStage {
     Errored { reason: String },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SwitchoverCause {
     /// Its node is judged dead.
     NodeDead,

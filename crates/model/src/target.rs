@@ -2,12 +2,13 @@
 
 use core::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, Extra, InstanceId, NodeId, Time};
 
 /// One target in one process instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     pub node: NodeId,
     /// The engine process that may serve it. Another process of the same node takes a new epoch.
@@ -22,7 +23,9 @@ pub struct Target {
 /// ```text
 /// Fencing ─▶ Starting ─▶ Serving ─▶ Stopping ─▶ (gone)
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum TargetStage {
     /// The epoch is issued; the replicas are told to admit it and nothing older.
     Fencing,
@@ -35,7 +38,9 @@ pub enum TargetStage {
 }
 
 /// A target that was replaced and is to be removed from its node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct TargetRef {
     pub node: NodeId,
     pub epoch: Epoch,

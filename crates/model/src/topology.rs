@@ -2,11 +2,12 @@
 
 use alloc::{collections::BTreeSet, string::String};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Labels};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// No two replicas share a value of any of these labels (`zone`, `rack`).
     #[serde(default)]

@@ -6,6 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     ShareSpec, SnapshotId, Switchover, Target, TargetRef, Time, Topology, VolumeId,
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Volume {
     pub meta: Meta<VolumeId>,
     pub spec: VolumeSpec,
@@ -22,7 +23,7 @@ pub struct Volume {
 }
 
 /// Written only by users' requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeSpec {
     pub size: Bytes,
     pub replicas: u8,
@@ -57,7 +58,7 @@ pub struct VolumeSpec {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Policy {
     /// How long a lost replica may return before it is replaced; by redundancy left if not given.
     #[serde(default)]
@@ -66,7 +67,7 @@ pub struct Policy {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Access {
     /// One host at a time.
     #[default]
@@ -75,7 +76,7 @@ pub enum Access {
     Many,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Publish {
     /// Made by the user for each try; only a new one is tried again after a failure.
     pub attempt: AttemptId,
@@ -86,7 +87,7 @@ pub struct Publish {
     pub extra: Extra,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promotion {
     pub attempt: AttemptId,
     /// Chosen by the person; the best one if not.
@@ -95,7 +96,7 @@ pub struct Promotion {
 }
 
 /// Written only by the planner.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeLayout {
     #[serde(default)]
     pub stage: VolumeStage,
@@ -138,7 +139,7 @@ pub struct VolumeLayout {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum VolumeStage {
     #[default]
     Creating,
@@ -146,7 +147,7 @@ pub enum VolumeStage {
     Created,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HostStage {
     /// The target lets it in, and it gets a path.
     Admitted,
@@ -154,7 +155,7 @@ pub enum HostStage {
     Leaving,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Publication {
     #[default]
     None,

@@ -55,7 +55,9 @@ const TABLE: &[Allowed] = &[
     row("ports",       Layer::Rim,     &["model"],                  &[]),
     row("store",       Layer::Rim,     &["model", "ports"],         &["conformance", "fixtures"]),
     row("rpc",         Layer::Rim,     &["model", "ports"],         &["store"]),
-    row("controller",  Layer::Process, &["model", "plan", "ports", "reconcile", "rpc", "store"],
+    row("rest",        Layer::Rim,     &["model", "plan"],          &["fixtures"]),
+    row("controller",  Layer::Process, &["model", "plan", "ports", "reconcile", "rest", "rpc",
+                                         "store"],
                                                       &["conformance", "invariants"]),
     row("conformance", Layer::Proof,   &["model", "ports", "store"], &["fixtures", "sim"]),
     row("fixtures",    Layer::Proof,   &["invariants", "model", "plan"], &[]),
@@ -67,14 +69,15 @@ const TABLE: &[Allowed] = &[
                                          "store", "uring"],         &["conformance"]),
     row("holdfast",    Layer::Process, &["block", "conformance", "controller", "disk", "engine",
                                          "fixtures", "invariants", "mirror", "model", "nvme",
-                                         "plan", "pool", "ports", "reconcile", "sim", "store",
-                                         "uring"],                  &[]),
+                                         "plan", "pool", "ports", "reconcile", "rest", "sim",
+                                         "store", "uring"],         &[]),
     row("xtask",       Layer::Proof,   &["fixtures", "invariants", "model", "plan", "ports",
                                          "reconcile", "sim", "store"],           &[]),
 ];
 
 /// What a pure crate may take from outside: shapes and errors, nothing that acts.
-const PURE_MAY_USE: &[&str] = &["crc32c", "serde", "serde_json", "thiserror", "uuid", "zerocopy"];
+const PURE_MAY_USE: &[&str] =
+    &["crc32c", "schemars", "serde", "serde_json", "thiserror", "uuid", "zerocopy"];
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {

@@ -3,6 +3,7 @@
 
 mod engine;
 mod host;
+mod over_rest;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -36,7 +37,16 @@ impl Running {
         let address = listener.local_addr().unwrap();
         let settings =
             Settings { address: Some(format!("http://{address}")), ..Settings::default() };
-        let (controller, handle) = Controller::new(store, &settings);
+        Self::start_with(store, listener, &settings)
+    }
+
+    fn start_with<S: Store + Clone + 'static>(
+        store: S,
+        listener: TcpListener,
+        settings: &Settings,
+    ) -> Self {
+        let address = listener.local_addr().unwrap();
+        let (controller, handle) = Controller::new(store, settings);
         let stop = CancellationToken::new();
         let task = tokio::spawn(controller.run(listener, stop.clone()));
         Self { handle, address, stop, task }

@@ -1,0 +1,72 @@
+//! What the server needs of a controller.
+
+use std::{collections::BTreeMap, future::Future};
+
+use model::{Event, Revision};
+use plan::{Refusal, Request, World};
+use tokio::sync::watch;
+
+pub trait Backend: Clone + Send + Sync + 'static {
+    /// Looks at the state at one moment; `look` is short.
+    fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Seen<'_>) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, Away>> + Send;
+
+    /// Makes a request durable, or says why not.
+    fn ask(&self, request: Request) -> impl Future<Output = Result<Accepted, Refusal>> + Send;
+
+    /// Changes whenever something may look different.
+    fn turns(&self) -> watch::Receiver<u64>;
+
+    /// The stored records after a key, as they lie in the store.
+    fn records(
+        &self,
+        after: Option<String>,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> impl Future<Output = Result<(Vec<RawRecord>, Revision, Option<String>), Away>> + Send;
+}
+
+/// The state at one moment.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    pub world: &'a World,
+    pub events: &'a BTreeMap<u64, Event>,
+    pub lead: Lead,
+    /// Whether the world is that of the store; not yet, right after a start.
+    pub is_loaded: bool,
+    /// What the controller did, by kind.
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lead {
+    /// This controller leads.
+    pub is_own: bool,
+    /// Somebody leads.
+    pub is_taken: bool,
+    /// Where the leader takes requests.
+    pub address: Option<String>,
+}
+
+/// A request was made durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub revision: Revision,
+    pub words: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawRecord {
+    pub key: String,
+    pub value: Vec<u8>,
+    pub modified: Revision,
+}
+
+/// Nobody is there to look at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Away {
+    pub reason: String,
+}

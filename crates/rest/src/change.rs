@@ -1,0 +1,337 @@
+//! From what users send to what the planner admits.
+
+use std::time::Duration;
+
+use model::{Labels, Time, VolumeSpec};
+use plan::{Request, World};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    PoolPut, Problem, Promote, PublicationPut, Recover, SharePut, SnapshotPut, VolumePut, limits,
+    query::Query,
+    read::{Kind, host_id, node_id, pool_id, snapshot_id, volume_id},
+    routes::Operation,
+};
+
+/// A change as it was asked for, read but not yet looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub operation: Operation,
+    pub name: String,
+    /// The second name in the path.
+    pub host: String,
+    pub body: Body,
+    pub if_match: Option<u64>,
+    pub force: bool,
+    pub with_snapshots: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    None,
+    Volume(Box<VolumePut>),
+    Publication(PublicationPut),
+    Share(SharePut),
+    Promote(Promote),
+    Pool(PoolPut),
+    Labels(Labels),
+    Snapshot(SnapshotPut),
+    Recover(Recover),
+}
+
+impl Body {
+    pub(crate) fn read(operation: Operation, bytes: &[u8]) -> Result<Self, Problem> {
+        Ok(match operation {
+            Operation::PutVolume => Self::Volume(parse(bytes)?),
+            Operation::Publish => Self::Publication(parse(bytes)?),
+            Operation::Share => Self::Share(parse(bytes)?),
+            Operation::Promote => Self::Promote(parse(bytes)?),
+            Operation::PutPool => Self::Pool(parse(bytes)?),
+            Operation::LabelNode => Self::Labels(parse(bytes)?),
+            Operation::PutSnapshot => Self::Snapshot(parse(bytes)?),
+            Operation::Recover if bytes.is_empty() => Self::Recover(Recover::default()),
+            Operation::Recover => Self::Recover(parse(bytes)?),
+            _ if bytes.is_empty() => Self::None,
+            _ => return Err(Problem::new("bad-request", "the request takes no body")),
+        })
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let code = if error.is_data() { "invalid" } else { "bad-request" };
+        Problem::new(code, format!("the body cannot be read: {error}"))
+    })
+}
+
+impl Wish {
+    pub(crate) fn new(
+        operation: Operation,
+        body: Body,
+        query: &Query,
+        if_match: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let if_match = if_match.map(|text| {
+            let number = text.trim().trim_start_matches("W/").trim_matches('"').parse();
+            number.map_err(|_| Problem::field("If-Match", "it must be a spec's revision"))
+        });
+        Ok(Self {
+            operation,
+            name: String::new(),
+            host: String::new(),
+            body,
+            if_match: if_match.transpose()?,
+            force: query.is_set("force")?,
+            with_snapshots: query.is_set("with-snapshots")?,
+        })
+    }
+
+    /// What it is about.
+    pub(crate) const fn kind(&self) -> Option<Kind> {
+        Some(match self.operation {
+            Operation::PutPool | Operation::DeletePool | Operation::ForgetPool => Kind::Pools,
+            Operation::LabelNode
+            | Operation::Cordon
+            | Operation::Uncordon
+            | Operation::Drain
+            | Operation::Undrain
+            | Operation::ForgetNode => Kind::Nodes,
+            Operation::PutSnapshot | Operation::DeleteSnapshot => Kind::Snapshots,
+            Operation::Recover => return None,
+            _ => Kind::Volumes,
+        })
+    }
+
+    /// The planner's request for it.
+    pub(crate) fn request(&self, world: &World) -> Result<Request, Problem> {
+        let name = self.name.as_str();
+        match (&self.operation, &self.body) {
+            (Operation::PutPool, Body::Pool(put)) => self.put_pool(world, put),
+            (Operation::DeletePool, _) => Ok(Request::DeletePool { pool: pool_id(world, name)? }),
+            (Operation::ForgetPool, _) => Ok(Request::ForgetPool { pool: pool_id(world, name)? }),
+            (Operation::PutSnapshot, Body::Snapshot(put)) => self.put_snapshot(world, put),
+            (Operation::DeleteSnapshot, _) => {
+                Ok(Request::DeleteSnapshot { snapshot: snapshot_id(world, name)? })
+            }
+            (Operation::Recover, Body::Recover(recover)) => Ok(Request::Recover {
+                era: recover.era.unwrap_or_else(|| model::Era(Uuid::new_v4())),
+                accept_data_loss: recover.accept_data_loss.iter().copied().collect(),
+            }),
+            (Operation::LabelNode, Body::Labels(labels)) => {
+                let (node, labels) = (node_id(world, name)?, labels.clone());
+                Ok(Request::LabelNode { node, labels })
+            }
+            (Operation::Cordon | Operation::Uncordon, _) => {
+                let cordoned = self.operation == Operation::Cordon;
+                Ok(Request::CordonNode { node: node_id(world, name)?, cordoned })
+            }
+            (Operation::Drain | Operation::Undrain, _) => {
+                let draining = self.operation == Operation::Drain;
+                Ok(Request::DrainNode { node: node_id(world, name)?, draining })
+            }
+            (Operation::ForgetNode, _) => Ok(Request::ForgetNode { node: node_id(world, name)? }),
+            _ => self.volume_request(world),
+        }
+    }
+
+    fn volume_request(&self, world: &World) -> Result<Request, Problem> {
+        if let (Operation::PutVolume, Body::Volume(put)) = (&self.operation, &self.body) {
+            return self.put_volume(world, put);
+        }
+        let volume = volume_id(world, &self.name)?;
+        self.check_revision(world, volume)?;
+        let if_spec = self.if_match;
+        match (&self.operation, &self.body) {
+            (Operation::DeleteVolume, _) => {
+                let with_snapshots = self.with_snapshots;
+                Ok(Request::DeleteVolume { volume, if_spec, with_snapshots })
+            }
+            (Operation::Publish, Body::Publication(put)) => Ok(Request::PublishVolume {
+                volume,
+                if_spec,
+                attempt: put.attempt.unwrap_or_else(|| model::AttemptId(Uuid::new_v4())),
+                deadline: deadline(world, put.within),
+                hosts: hosts(world, &put.hosts)?,
+            }),
+            (Operation::Unpublish, _) => {
+                let host = host_id(world, &self.host)?;
+                Ok(Request::UnpublishVolume { volume, if_spec, host, force: self.force })
+            }
+            (Operation::Share, Body::Share(put)) => {
+                let consumers = hosts(world, &put.consumers)?;
+                Ok(Request::ShareVolume { volume, if_spec, consumers })
+            }
+            (Operation::Unshare, _) => {
+                Ok(Request::ShareVolume { volume, if_spec, consumers: [].into() })
+            }
+            (Operation::Promote, Body::Promote(promote)) => Ok(Request::PromoteVolume {
+                volume,
+                attempt: promote.attempt.unwrap_or_else(|| model::AttemptId(Uuid::new_v4())),
+                replica: promote.replica,
+                accept_data_loss: promote.accept_data_loss,
+            }),
+            _ => Err(Problem::new("bad-request", "the body does not belong to the route")),
+        }
+    }
+
+    fn check_revision(&self, world: &World, id: model::VolumeId) -> Result<(), Problem> {
+        let now = world.volume(id).map(|view| view.record.meta.spec_revision);
+        match (self.if_match, now) {
+            (Some(seen), Some(now)) if seen != now => {
+                let detail = format!("the spec is at revision {now}, not {seen}: read it again");
+                Err(Problem::new("stale-revision", detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn put_volume(&self, world: &World, put: &VolumePut) -> Result<Request, Problem> {
+        refuse_unknown("spec", &put.spec.extra)?;
+        refuse_unknown("spec.topology", &put.spec.topology.extra)?;
+        refuse_unknown("spec.policy", &put.spec.policy.extra)?;
+        let Ok(id) = volume_id(world, &self.name) else {
+            if self.if_match.is_some() {
+                return Err(Problem::not_found("volume", &self.name));
+            }
+            let id = put.id.unwrap_or_else(|| model::VolumeId(Uuid::new_v4()));
+            let (name, labels) = (self.name.clone(), put.labels.clone());
+            let spec = Box::new(put.spec.clone());
+            return Ok(Request::CreateVolume { id, name, labels, spec });
+        };
+        if let Some(other) = put.id.filter(|other| *other != id) {
+            let detail = format!("{:?} is volume {id}, not {other}", self.name);
+            return Err(Problem::new("name-taken", detail));
+        }
+        self.check_revision(world, id)?;
+        let Some(view) = world.volume(id) else {
+            return Err(Problem::not_found("volume", &self.name));
+        };
+        let old = &view.record;
+        if !put.labels.is_empty() && put.labels != old.meta.labels {
+            return Err(Problem::field("labels", "the labels of a volume are not changed"));
+        }
+        self.change_volume(id, &old.spec, &put.spec)
+    }
+
+    /// The one field of a volume's spec that differs, as a request.
+    fn change_volume(
+        &self,
+        id: model::VolumeId,
+        old: &VolumeSpec,
+        new: &VolumeSpec,
+    ) -> Result<Request, Problem> {
+        let (volume, if_spec) = (id, self.if_match);
+        let differing = differing(old, new);
+        match differing.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => Ok(Request::ResizeVolume { volume, if_spec, size: old.size }),
+            ["size"] => Ok(Request::ResizeVolume { volume, if_spec, size: new.size }),
+            ["replicas"] => Ok(Request::ScaleVolume { volume, if_spec, replicas: new.replicas }),
+            ["replicas", "size"] => {
+                let detail = "change the size and the count of replicas one after the other";
+                Err(Problem::field("spec", detail))
+            }
+            _ => {
+                let mut problem = Problem::new("conflict", "only size and replicas are changed so");
+                problem.errors = differing
+                    .into_iter()
+                    .map(|field| crate::FieldError {
+                        field: format!("spec.{field}"),
+                        detail: "it is not what the volume has".into(),
+                    })
+                    .collect();
+                Err(problem)
+            }
+        }
+    }
+
+    fn put_pool(&self, world: &World, put: &PoolPut) -> Result<Request, Problem> {
+        let known = pool_id(world, &self.name).ok();
+        let id = match (known, put.id) {
+            (Some(known), Some(id)) if known != id => {
+                let detail = format!("{:?} is pool {known}, not {id}", self.name);
+                return Err(Problem::new("name-taken", detail));
+            }
+            (known, id) => known.or(id).unwrap_or_else(|| model::PoolId(Uuid::new_v4())),
+        };
+        let spec = model::PoolSpec {
+            node: node_id(world, &put.node)?,
+            disks: put.disks.clone(),
+            deleting: false,
+            forgotten: false,
+            extra: [].into(),
+        };
+        let (name, labels) = (self.name.clone(), put.labels.clone());
+        Ok(Request::CreatePool { id, name, labels, spec })
+    }
+
+    fn put_snapshot(&self, world: &World, put: &SnapshotPut) -> Result<Request, Problem> {
+        let volume = volume_id(world, &put.volume)?;
+        let known = snapshot_id(world, &self.name).ok().and_then(|id| world.snapshots.get(&id));
+        if let Some(known) = known {
+            let same = known.spec.volume == volume
+                && put.id.is_none_or(|id| id == known.meta.id)
+                && put.attempt.is_none_or(|attempt| attempt == known.spec.attempt);
+            if !same {
+                let detail = format!("snapshot {:?} exists and is another one", self.name);
+                return Err(Problem::new("conflict", detail));
+            }
+        }
+        let new = || model::SnapshotId(Uuid::new_v4());
+        let attempt = || model::AttemptId(Uuid::new_v4());
+        Ok(Request::CreateSnapshot {
+            id: known.map(|known| known.meta.id).or(put.id).unwrap_or_else(new),
+            name: self.name.clone(),
+            volume,
+            attempt: known.map(|k| k.spec.attempt).or(put.attempt).unwrap_or_else(attempt),
+            deadline: deadline(world, put.within),
+        })
+    }
+}
+
+/// Fields of a spec that a user gives and that differ. What other routes change is not compared as
+/// long as it is left out.
+fn differing(old: &VolumeSpec, new: &VolumeSpec) -> Vec<String> {
+    let mut new = new.clone();
+    if new.publish.is_none() {
+        new.publish.clone_from(&old.publish);
+    }
+    if new.share.is_none() {
+        new.share.clone_from(&old.share);
+    }
+    if new.promote.is_none() {
+        new.promote.clone_from(&old.promote);
+    }
+    if new.severed.is_empty() {
+        new.severed.clone_from(&old.severed);
+    }
+    new.extra.clone_from(&old.extra);
+    let (Value::Object(old), Value::Object(new)) =
+        (crate::read::value(old), crate::read::value(&new))
+    else {
+        return Vec::new();
+    };
+    let fields = new.into_iter().filter(|(field, value)| old.get(field) != Some(value));
+    fields.map(|(field, _)| field).collect()
+}
+
+/// What is stored keeps fields of a newer version; what a user sends has none.
+fn refuse_unknown(field: &str, extra: &model::Extra) -> Result<(), Problem> {
+    match extra.keys().next() {
+        Some(key) => Err(Problem::field(format!("{field}.{key}"), "there is no such field")),
+        None => Ok(()),
+    }
+}
+
+fn hosts(
+    world: &World,
+    names: &[String],
+) -> Result<std::collections::BTreeSet<model::HostId>, Problem> {
+    names.iter().map(|name| host_id(world, name)).collect()
+}
+
+fn deadline(world: &World, within: Option<model::Millis>) -> Time {
+    let default = |span: Duration| model::Millis(u64::try_from(span.as_millis()).unwrap_or(0));
+    world.now + within.unwrap_or_else(|| default(limits::ATTEMPT_DEFAULT))
+}

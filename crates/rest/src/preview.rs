@@ -1,0 +1,200 @@
+//! What a change would do, without doing it.
+
+use std::hash::{Hash as _, Hasher};
+
+use model::{Bytes, Revision, Subject, Txn, VolumeId, Write};
+use plan::{Request, World};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Problem,
+    limits::PREVIEW_STEPS_MAX,
+    read::{node_name, readable, volume_name},
+};
+
+/// The plan that a change would start, as far as it can be foreseen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Preview {
+    /// The revision of the store that it was made at.
+    pub revision: Revision,
+    /// Give it as `if-plan`: the change is refused if its plan would be another one by then.
+    pub plan: String,
+    /// What is decided at once, in order.
+    pub steps: Vec<StepShown>,
+    /// What is waited for after that.
+    pub waits: Vec<String>,
+    /// Volumes that have fewer copies, or none, afterwards.
+    pub impact: Vec<Impact>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct StepShown {
+    pub about: String,
+    pub action: String,
+    pub why: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Impact {
+    pub volume: String,
+    pub copies_before: usize,
+    pub copies_after: usize,
+    /// What must be copied until it is as before; the volume is less safe for that long.
+    pub copied: Bytes,
+    pub words: String,
+}
+
+pub(crate) fn preview(world: &World, request: &Request) -> Result<Preview, Problem> {
+    let mut ahead = world.clone();
+    let txns = match request {
+        Request::Recover { era, accept_data_loss } => {
+            plan::recover(world, *era, accept_data_loss)?.txns
+        }
+        request => vec![plan::admit(world, request)?],
+    };
+    for txn in &txns {
+        commit(&mut ahead, txn);
+    }
+    let (steps, waits) = look_ahead(&mut ahead, request.subject());
+    let impact = impact(world, request);
+    let mut preview =
+        Preview { revision: world.revision, plan: String::new(), steps, waits, impact };
+    preview.plan = preview.fingerprint();
+    Ok(preview)
+}
+
+impl Preview {
+    /// Two plans that would do the same have the same one.
+    fn fingerprint(&self) -> String {
+        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        (&self.steps, &self.waits, &self.impact).hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+/// FNV-1a: the standard hasher may differ from build to build, and a plan is shown by one
+/// controller and compared by another.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn commit(world: &mut World, txn: &Txn) {
+    world.revision = world.revision.next();
+    let revision = world.revision;
+    for write in &txn.writes {
+        match write {
+            Write::Put(key, record) => {
+                let mut record = record.clone();
+                record.set_revision(revision);
+                world.put(key, record, revision);
+            }
+            Write::Delete(key) => {
+                world.remove(key);
+            }
+        }
+    }
+}
+
+/// Plans and commits in a world of its own, until everything waits for machines.
+fn look_ahead(world: &mut World, about: Subject) -> (Vec<StepShown>, Vec<String>) {
+    let mut subjects: Vec<Subject> = vec![about];
+    if let Subject::Node(id) = about {
+        subjects.extend(world.index.volume_ids_on(id).map(Subject::Volume));
+    }
+    if let Subject::Pool(id) = about
+        && let Some(node) = world.pools.get(&id).map(|view| view.record.spec.node)
+    {
+        subjects.extend(world.index.volume_ids_on(node).map(Subject::Volume));
+    }
+    let (mut steps, mut waits) = (Vec::new(), Vec::new());
+    for subject in subjects {
+        loop {
+            let plan = plan::plan(world, subject);
+            let txn = plan.step.as_ref().and_then(|step| plan::apply(world, step));
+            let (Some(step), Some(txn)) = (plan.step, txn) else {
+                waits.extend(plan.waits.iter().map(|wait| readable(world, &wait.to_string())));
+                break;
+            };
+            if steps.len() >= PREVIEW_STEPS_MAX {
+                return (steps, waits);
+            }
+            steps.push(StepShown {
+                about: readable(world, &subject.to_string()),
+                action: readable(world, &step.action.to_string()),
+                why: readable(world, &step.why.to_string()),
+            });
+            commit(world, &txn);
+        }
+    }
+    waits.sort();
+    waits.dedup();
+    (steps, waits)
+}
+
+fn impact(world: &World, request: &Request) -> Vec<Impact> {
+    match request {
+        Request::DeleteVolume { volume, .. } => {
+            let copies_before = world.redundancy(*volume);
+            vec![Impact {
+                volume: volume_name(world, *volume),
+                copies_before,
+                copies_after: 0,
+                copied: Bytes::ZERO,
+                words: "its data is destroyed".into(),
+            }]
+        }
+        Request::ScaleVolume { volume, replicas, .. } => {
+            let before = world.redundancy(*volume);
+            let after = before.min(usize::from(*replicas));
+            let shown = Impact {
+                volume: volume_name(world, *volume),
+                copies_before: before,
+                copies_after: after,
+                copied: Bytes::ZERO,
+                words: "fewer copies are kept from then on".into(),
+            };
+            if after < before { vec![shown] } else { Vec::new() }
+        }
+        Request::ForgetNode { node } => {
+            let words = format!("the copy on node {} is given up", node_name(world, *node));
+            losses(world, &words, |replica| replica.node == *node)
+        }
+        Request::ForgetPool { pool } => {
+            losses(world, "the copy in this pool is given up", |replica| replica.pool == *pool)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Volumes with a healthy copy among those named.
+fn losses(world: &World, words: &str, is_named: impl Fn(&model::Replica) -> bool) -> Vec<Impact> {
+    let with = world.volumes.values().filter_map(|view| {
+        let membership = view.membership.as_ref()?;
+        let replicas = view.record.layout.replicas.iter();
+        let named = replicas.filter(|r| is_named(r) && membership.is_healthy(r.id)).count();
+        (named > 0).then_some((view.record.meta.id, named))
+    });
+    let shown = |(id, named): (VolumeId, usize)| {
+        let copies_before = world.redundancy(id);
+        let size = world.volume(id).map_or(Bytes::ZERO, |view| view.record.layout.size);
+        Impact {
+            volume: volume_name(world, id),
+            copies_before,
+            copies_after: copies_before.saturating_sub(named),
+            copied: size,
+            words: words.to_owned(),
+        }
+    };
+    with.map(shown).collect()
+}

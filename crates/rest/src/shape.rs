@@ -1,0 +1,318 @@
+//! The shapes of the API that are not stored: statuses, pages, and what users send.
+//!
+//! Stored resources keep their own shape; a new field of theirs needs nothing here.
+
+use model::{
+    Bytes, Event, Host, HostId, Labels, Millis, Node, Pool, Replica, ShareLayout, ShareSpec,
+    Snapshot, Switchover, Target, Volume, VolumeSpec,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// As it was asked for.
+    Healthy,
+    /// On its way to that for the first time, or on its way out.
+    Pending,
+    /// Usable, with less redundancy than asked for, or on its way to another target.
+    Degraded,
+    /// Cannot be used now.
+    Faulted,
+    /// Not heard of yet.
+    Unknown,
+}
+
+/// Derived from what is stored and observed; never stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    pub health: Health,
+    /// What happens next, or why nothing does, most telling first.
+    pub words: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VolumeStatus {
+    #[serde(flatten)]
+    pub status: Status,
+    /// It is made, and published if that was asked for.
+    pub available: bool,
+    /// Copies that hold all acknowledged data, as far as is recorded.
+    pub healthy_copies: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PoolStatus {
+    #[serde(flatten)]
+    pub status: Status,
+    /// As its engine reports it; absent while it is not heard.
+    #[serde(default)]
+    pub capacity: Option<Bytes>,
+    #[serde(default)]
+    pub used: Option<Bytes>,
+    /// What new replicas may take.
+    pub room: Bytes,
+    pub replicas: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeStatus {
+    #[serde(flatten)]
+    pub status: Status,
+    pub replicas: usize,
+    pub targets: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VolumeShown {
+    #[serde(flatten)]
+    pub volume: Volume,
+    pub status: VolumeStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeShown {
+    #[serde(flatten)]
+    pub node: Node,
+    pub status: NodeStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PoolShown {
+    #[serde(flatten)]
+    pub pool: Pool,
+    /// The name of its node.
+    pub node: String,
+    pub status: PoolStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostShown {
+    #[serde(flatten)]
+    pub host: Host,
+    pub status: Status,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SnapshotShown {
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+    /// The name of its volume.
+    pub volume: String,
+    pub status: Status,
+}
+
+/// The endpoint that serves a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetShown {
+    /// The name of its volume.
+    pub volume: String,
+    /// The name of its node.
+    pub node: String,
+    /// Where it listens.
+    pub address: String,
+    pub target: Target,
+    /// Hosts with an open session, as its engine reports.
+    pub sessions: Vec<HostId>,
+    /// As its engine reports.
+    pub seen: String,
+}
+
+/// One copy of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplicaShown {
+    /// The name of its volume.
+    pub volume: String,
+    pub pool: String,
+    pub node: String,
+    pub replica: Replica,
+    /// Recorded as holding all acknowledged data.
+    pub healthy: bool,
+    /// Progress of a running copy, in percent.
+    #[serde(default)]
+    pub copied: Option<u8>,
+    /// As its engine reports.
+    pub seen: String,
+}
+
+/// A volume exported over NFS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShareShown {
+    /// The name of its volume.
+    pub volume: String,
+    #[serde(default)]
+    pub spec: Option<ShareSpec>,
+    #[serde(default)]
+    pub layout: Option<ShareLayout>,
+}
+
+/// A failed path, and how far its cure is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SwitchoverShown {
+    /// The name of its volume.
+    pub volume: String,
+    pub stage: String,
+    pub cause: String,
+    pub switchover: Switchover,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Give it as `after` for the next page; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// One entry of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EventShown {
+    /// Grows from event to event; `Last-Event-ID` of the stream.
+    pub number: u64,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// The cluster as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterShown {
+    /// The identity of its store; absent before it is founded.
+    #[serde(default)]
+    pub era: Option<model::Era>,
+    pub revision: model::Revision,
+    pub leading: bool,
+    #[serde(default)]
+    pub leader: Option<String>,
+    /// Why nothing is decided, if so.
+    #[serde(default)]
+    pub read_only: Option<String>,
+    /// Records that do not decode, and are left alone.
+    pub quarantined: Vec<String>,
+    pub nodes: usize,
+    pub pools: usize,
+    pub volumes: usize,
+    pub hosts: usize,
+}
+
+/// A stored record as it lies in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordShown {
+    pub key: String,
+    pub modified: model::Revision,
+    /// The bytes, if they are JSON; `null` if they are not.
+    pub value: Value,
+}
+
+/// What a volume shall be. One that exists is compared: a larger size or another count of replicas
+/// is a change, anything else a conflict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumePut {
+    /// Made by the client, so that a repeated request is recognised; made here if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<model::VolumeId>,
+    #[serde(default)]
+    pub labels: Labels,
+    pub spec: VolumeSpec,
+}
+
+/// What a pool shall be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolPut {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<model::PoolId>,
+    #[serde(default)]
+    pub labels: Labels,
+    /// The id or name of its node.
+    pub node: String,
+    /// Absolute paths of devices or files on that node.
+    pub disks: Vec<String>,
+}
+
+/// What a snapshot shall be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotPut {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<model::SnapshotId>,
+    /// The id or name of its volume.
+    pub volume: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<model::AttemptId>,
+    /// Taken within this time, or withdrawn and recorded as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Millis>,
+}
+
+/// Who shall have a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublicationPut {
+    /// Ids or names of hosts.
+    pub hosts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<model::AttemptId>,
+    /// Published within this time, or withdrawn and recorded as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Millis>,
+}
+
+/// Who mounts a volume over NFS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SharePut {
+    /// Ids or names of hosts; none ends the share.
+    pub consumers: Vec<String>,
+}
+
+/// Serve the best remaining copy, and lose what only the lost ones had.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Promote {
+    pub accept_data_loss: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<model::ReplicaId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<model::AttemptId>,
+}
+
+/// Start a new era from what the pools carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recover {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub era: Option<model::Era>,
+    /// Volumes that come back also if their newest copies are not all here.
+    #[serde(default)]
+    pub accept_data_loss: Vec<model::VolumeId>,
+}
+
+impl std::fmt::Display for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Healthy => "healthy",
+            Self::Pending => "pending",
+            Self::Degraded => "degraded",
+            Self::Faulted => "faulted",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+impl From<plan::Health> for Health {
+    fn from(health: plan::Health) -> Self {
+        match health {
+            plan::Health::Healthy => Self::Healthy,
+            plan::Health::Pending => Self::Pending,
+            plan::Health::Degraded => Self::Degraded,
+            plan::Health::Faulted => Self::Faulted,
+            plan::Health::Unknown => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Waiting for a condition, so that a client need not ask again and again.
+
+use model::{Publication, SnapshotStage, Subject};
+use plan::{Plan, World};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::{
+    Backend, Health, Problem, limits,
+    query::Query,
+    read::{Kind, host_id, node_id, pool_id, snapshot_id, volume_id},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Made and ready to use, published if that was asked for.
+    Available,
+    /// As it was asked for.
+    Healthy,
+    Gone,
+    /// Nothing is left on the node.
+    Drained,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Met,
+    NotYet,
+    /// It will not come true by itself.
+    Failed(String),
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Met,
+    TimedOut,
+}
+
+pub(crate) const WORDS: &[&str] = &["available", "healthy", "gone", "drained"];
+
+impl Condition {
+    pub(crate) fn read(query: &Query) -> Result<Option<Self>, Problem> {
+        Ok(Some(match query.get("wait") {
+            None => return Ok(None),
+            Some("available") => Self::Available,
+            Some("healthy") => Self::Healthy,
+            Some("gone") => Self::Gone,
+            Some("drained") => Self::Drained,
+            Some(_) => {
+                let words = WORDS.join(", ");
+                return Err(Problem::field("wait", format!("it must be one of {words}")));
+            }
+        }))
+    }
+
+    fn check(self, world: &World, kind: Kind, name: &str) -> Progress {
+        let Some(subject) = subject(world, kind, name) else {
+            return match self {
+                Self::Gone => Progress::Met,
+                _ => Progress::Failed(format!("{} {name:?} is gone", kind.noun())),
+            };
+        };
+        let met = match self {
+            Self::Gone => false,
+            Self::Healthy => is_healthy(world, subject),
+            Self::Drained => match subject {
+                Subject::Node(id) => world.index.volume_ids_on(id).next().is_none(),
+                _ => return Progress::Failed("only a node is drained".into()),
+            },
+            Self::Available => return available(world, subject),
+        };
+        if met { Progress::Met } else { Progress::NotYet }
+    }
+}
+
+fn subject(world: &World, kind: Kind, name: &str) -> Option<Subject> {
+    let found = match kind {
+        Kind::Nodes => node_id(world, name).map(Subject::Node),
+        Kind::Pools => pool_id(world, name).map(Subject::Pool),
+        Kind::Snapshots => snapshot_id(world, name).map(Subject::Snapshot),
+        Kind::Hosts => host_id(world, name).map(Subject::Host),
+        Kind::Volumes | Kind::Targets | Kind::Shares | Kind::Switchovers => {
+            volume_id(world, name).map(Subject::Volume)
+        }
+        Kind::Replicas => return None,
+    };
+    found.ok()
+}
+
+fn is_healthy(world: &World, subject: Subject) -> bool {
+    let status = plan::status(world, subject, &Plan::default());
+    status.is_some_and(|status| Health::from(status.health) == Health::Healthy)
+}
+
+fn available(world: &World, subject: Subject) -> Progress {
+    let met = match subject {
+        Subject::Volume(id) => {
+            let Some(view) = world.volume(id) else { return Progress::NotYet };
+            let wanted = view.record.spec.publish.as_ref().map(|publish| publish.attempt);
+            if let Publication::Failed { attempt, reason } = &view.record.layout.publication
+                && wanted == Some(*attempt)
+            {
+                return Progress::Failed(reason.clone());
+            }
+            crate::read::is_available(&view.record)
+        }
+        Subject::Snapshot(id) => match world.snapshots.get(&id).map(|s| &s.layout.stage) {
+            Some(SnapshotStage::Failed { reason }) => return Progress::Failed(reason.clone()),
+            stage => stage == Some(&SnapshotStage::Ready),
+        },
+        _ => is_healthy(world, subject),
+    };
+    if met { Progress::Met } else { Progress::NotYet }
+}
+
+/// Looks at every change, but not more often than is good for all.
+pub(crate) async fn wait<B: Backend>(
+    backend: &B,
+    kind: Kind,
+    name: &str,
+    condition: Condition,
+    deadline: Instant,
+) -> Result<Waited, Problem> {
+    let mut turns = backend.turns();
+    loop {
+        turns.mark_unchanged();
+        let owned = name.to_owned();
+        let look = move |seen: &crate::Seen<'_>| condition.check(seen.world, kind, &owned);
+        match backend.look(look).await? {
+            Progress::Met => return Ok(Waited::Met),
+            Progress::Failed(reason) => return Err(Problem::new("attempt-failed", reason)),
+            Progress::NotYet => {}
+        }
+        match timeout_at(deadline, turns.changed()).await {
+            Ok(Ok(())) => sleep(limits::LOOK_EVERY).await,
+            Ok(Err(_)) => return Err(Problem::new("unavailable", "the controller stopped")),
+            Err(_) => return Ok(Waited::TimedOut),
+        }
+    }
+}

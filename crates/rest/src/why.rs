@@ -1,0 +1,179 @@
+//! The causal chain: what holds a resource up, what holds that up, and what a person can do.
+
+use model::{HostId, Liveness, NodeId, PoolId, Subject, Wait};
+use plan::World;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Health, Problem,
+    read::{Kind, host_id, node_id, pool_id, readable, snapshot_id, volume_id},
+};
+
+/// Why a resource is as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Why {
+    pub about: String,
+    pub health: Health,
+    /// What is being done now, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    pub causes: Vec<Cause>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cause {
+    pub words: String,
+    /// What a person can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_step: Option<String>,
+    /// What is behind it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Cause>,
+}
+
+pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem> {
+    let subject = match kind.trim_end_matches('s') {
+        "volume" => Subject::Volume(volume_id(world, name)?),
+        "node" => Subject::Node(node_id(world, name)?),
+        "pool" => Subject::Pool(pool_id(world, name)?),
+        "snapshot" => Subject::Snapshot(snapshot_id(world, name)?),
+        "host" => Subject::Host(host_id(world, name)?),
+        "cluster" => Subject::Cluster,
+        _ => {
+            let kinds = [Kind::Volumes, Kind::Nodes, Kind::Pools, Kind::Snapshots, Kind::Hosts];
+            let nouns: Vec<_> = kinds.iter().map(|kind| kind.noun()).collect();
+            let detail = format!("it must be one of {}, cluster", nouns.join(", "));
+            return Err(Problem::field("kind", detail));
+        }
+    };
+    let plan = plan::plan(world, subject);
+    let status = plan::status(world, subject, &plan);
+    let step = plan.step.map(|step| format!("{}, because {}", step.action, step.why));
+    let mut causes: Vec<Cause> = plan.waits.iter().map(|wait| cause(world, name, wait)).collect();
+    causes.extend(standing(world, subject));
+    Ok(Why {
+        about: readable(world, &subject.to_string()),
+        health: status.map_or(Health::Unknown, |status| status.health.into()),
+        step: step.map(|words| readable(world, &words)),
+        causes,
+    })
+}
+
+fn cause(world: &World, name: &str, wait: &Wait) -> Cause {
+    Cause {
+        words: readable(world, &wait.to_string()),
+        next_step: advice(world, name, wait),
+        because: behind(world, wait),
+    }
+}
+
+/// What a person can do; nothing where waiting is the cure.
+fn advice(world: &World, name: &str, wait: &Wait) -> Option<String> {
+    let words = match wait {
+        Wait::NoRoom { .. } | Wait::NoRoomToGrow { .. } => {
+            "add a pool or free space in one: `holdfast get pools`".into()
+        }
+        Wait::NoHealthyCopy { .. } => format!(
+            "bring one of these pools back; if they are lost for good, \
+             `holdfast promote {name} --accept-data-loss`"
+        ),
+        Wait::NowhereToServe => {
+            "bring a node with a healthy copy back, or uncordon one: `holdfast get nodes`".into()
+        }
+        Wait::HostSilent { host } => {
+            let host = readable(world, &host.to_string());
+            format!("if it is gone for good, `holdfast unpublish {name} --host {host} --force`")
+        }
+        Wait::ReadOnly { .. } => {
+            "find out which store is the right one; then `holdfast recover`".into()
+        }
+        Wait::Quarantined { .. } => "look at the record with `holdfast doctor`".into(),
+        Wait::OrphanUnproven { .. } => {
+            "if it should be a part of this cluster, `holdfast recover` brings it back".into()
+        }
+        _ => return None,
+    };
+    Some(words)
+}
+
+/// The machines that a wait waits for, where they are not well.
+fn behind(world: &World, wait: &Wait) -> Vec<Cause> {
+    let replica_node = |id: &model::ReplicaId| {
+        let volume = world.volume(*world.index.replica_home.get(id)?)?;
+        volume.record.replica(*id).map(|replica| replica.node)
+    };
+    match wait {
+        Wait::ReplicaMade { node, .. }
+        | Wait::PoolMade { node, .. }
+        | Wait::Fence { node, .. }
+        | Wait::TargetStarts { node, .. }
+        | Wait::TargetStops { node, .. }
+        | Wait::TombstoneDone { node, .. }
+        | Wait::NodeHeard { node }
+        | Wait::NodeEmptied { node } => node_trouble(world, *node).into_iter().collect(),
+        Wait::ReplicaReturns { replica, .. }
+        | Wait::GrowthSeen { replica, .. }
+        | Wait::CopyRuns { replica, .. } => {
+            replica_node(replica).and_then(|node| node_trouble(world, node)).into_iter().collect()
+        }
+        Wait::HostLeaves { host }
+        | Wait::HostSilent { host }
+        | Wait::SessionsClose { host }
+        | Wait::PathLive { host, .. }
+        | Wait::PathRetried { host, .. } => host_trouble(world, *host).into_iter().collect(),
+        Wait::NoHealthyCopy { missing } => {
+            missing.iter().filter_map(|pool| pool_trouble(world, *pool)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn node_trouble(world: &World, id: NodeId) -> Option<Cause> {
+    let view = world.node(id)?;
+    let name = &view.record.meta.name;
+    let words = match view.liveness {
+        Liveness::Alive => return None,
+        Liveness::Dead => format!("node {name} does not answer"),
+        Liveness::Unknown => format!("node {name} has not been heard by this controller yet"),
+    };
+    let advice = format!(
+        "start its engine; if the machine will never return, `holdfast forget node {name}`"
+    );
+    let next_step = (view.liveness == Liveness::Dead).then_some(advice);
+    Some(Cause { words, next_step, because: Vec::new() })
+}
+
+fn host_trouble(world: &World, id: HostId) -> Option<Cause> {
+    let view = world.hosts.get(&id)?;
+    if view.liveness == Liveness::Alive {
+        return None;
+    }
+    let words = format!("host {} does not answer", view.record.meta.name);
+    Some(Cause { words, next_step: Some("start its agent".into()), because: Vec::new() })
+}
+
+fn pool_trouble(world: &World, id: PoolId) -> Option<Cause> {
+    let view = world.pools.get(&id)?;
+    let health = view.seen.as_ref().map(|seen| &seen.health);
+    let name = &view.record.meta.name;
+    let because: Vec<Cause> = node_trouble(world, view.record.spec.node).into_iter().collect();
+    let words = match health {
+        Some(health) if because.is_empty() => format!("pool {name} is {health:?}"),
+        _ => format!("pool {name} is not seen"),
+    };
+    Some(Cause { words, next_step: None, because })
+}
+
+/// What is wrong with the subject itself, whether or not a plan waits for it.
+fn standing(world: &World, subject: Subject) -> Option<Cause> {
+    match subject {
+        Subject::Node(id) => node_trouble(world, id),
+        Subject::Host(id) => host_trouble(world, id),
+        Subject::Pool(id) => {
+            let node = world.pools.get(&id)?.record.spec.node;
+            node_trouble(world, node)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,224 @@
+//! What can be asked for, and what is refused.
+
+use axum::http::Method;
+use model::{Bytes, VolumeSpec};
+use rest::{
+    Answer, ClientError, Health, NodeShown, PoolPut, PoolShown, Preview, Problem, PublicationPut,
+    SnapshotPut, SnapshotShown, VolumePut, VolumeShown,
+};
+use serde_json::{Value, json};
+
+use super::{Bench, SCENE, Server, refused};
+
+type Changed = Result<Answer<VolumeShown>, ClientError>;
+
+fn put(size: u64, replicas: u8) -> VolumePut {
+    let spec = VolumeSpec { size: Bytes::gib(size), replicas, ..VolumeSpec::default() };
+    VolumePut { id: None, labels: [].into(), spec }
+}
+
+async fn put_volume(server: &Server, path: &str, put: &VolumePut) -> Changed {
+    server.client.change(Method::PUT, path, None, Some(put)).await
+}
+
+async fn raw(server: &Server, method: Method, path: &str, body: Value) -> Problem {
+    refused(server.client.change::<Value, Value>(method, path, None, Some(&body)).await)
+}
+
+fn done<T: std::fmt::Debug>(result: Result<Answer<T>, ClientError>) -> T {
+    match result {
+        Ok(Answer::Done(shown)) => shown,
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+/// LC-1, LC-7: a repeated identical request succeeds and changes nothing.
+#[tokio::test]
+async fn a_volume_is_made_once_however_often_it_is_put() {
+    let server = Bench::new(SCENE).start().await;
+    let first = done(put_volume(&server, "/v1/volumes/w?wait=available", &put(1, 3)).await);
+    assert_eq!(first.volume.layout.replicas.len(), 3);
+    let again = done(put_volume(&server, "/v1/volumes/w", &put(1, 3)).await);
+    assert_eq!(again.volume.meta.id, first.volume.meta.id);
+    assert_eq!(again.volume.meta.spec_revision, first.volume.meta.spec_revision);
+    let mut other = put(1, 3);
+    other.spec.thin = true;
+    let problem = refused(put_volume(&server, "/v1/volumes/w", &other).await);
+    assert_eq!((&*problem.code, problem.errors[0].field.as_str()), ("conflict", "spec.thin"));
+}
+
+/// LC-7: a stale revision of the spec is told from one that is not.
+#[tokio::test]
+async fn a_change_on_a_stale_revision_is_refused() {
+    let server = Bench::new(SCENE).start().await;
+    let path = "/v1/volumes/v";
+    let shown: VolumeShown = server.client.get(path).await.unwrap();
+    let now = shown.volume.meta.spec_revision;
+    let ask = |revision, size| {
+        let client = server.client.clone();
+        async move {
+            let put = put(size, 2);
+            client.change::<_, VolumeShown>(Method::PUT, path, Some(revision), Some(&put)).await
+        }
+    };
+    assert_eq!(&*refused(ask(now + 5, 20).await).code, "stale-revision");
+    let grown = done(ask(now, 20).await);
+    assert_eq!(grown.volume.spec.size, Bytes::gib(20));
+    assert_eq!(&*refused(ask(now, 30).await).code, "stale-revision");
+}
+
+#[tokio::test]
+async fn size_and_replicas_change_one_at_a_time() {
+    let server = Bench::new(SCENE).start().await;
+    let path = "/v1/volumes/v?wait=healthy";
+    assert_eq!(
+        done(put_volume(&server, path, &put(20, 2)).await).volume.layout.exposed.0,
+        20 << 30
+    );
+    let scaled = done(put_volume(&server, path, &put(20, 3)).await);
+    assert_eq!(scaled.status.healthy_copies, 3);
+    assert_eq!(&*refused(put_volume(&server, path, &put(30, 2)).await).code, "invalid");
+    assert_eq!(&*refused(put_volume(&server, path, &put(10, 3)).await).code, "invalid");
+}
+
+/// LC-4: published, seen, and taken away again.
+#[tokio::test]
+async fn a_volume_is_published_to_a_host_by_name_and_taken_away() {
+    let server = Bench::new(SCENE).start().await;
+    let body = PublicationPut { hosts: vec!["h".into()], ..PublicationPut::default() };
+    let path = "/v1/volumes/v/publication?wait=available&timeout=5s";
+    let shown: VolumeShown = done(server.client.change(Method::PUT, path, None, Some(&body)).await);
+    assert!(shown.status.available && shown.volume.layout.target.is_some());
+    let path = "/v1/volumes/v/publication/h";
+    let shown: VolumeShown =
+        done(server.client.change::<(), _>(Method::DELETE, path, None, None).await);
+    assert_eq!(shown.volume.spec.publish, None);
+    let body = PublicationPut { hosts: vec!["nobody".into()], ..PublicationPut::default() };
+    let path = "/v1/volumes/v/publication";
+    let lost = server.client.change::<_, Value>(Method::PUT, path, None, Some(&body)).await;
+    assert_eq!(&*refused(lost).code, "not-found");
+}
+
+#[tokio::test]
+async fn a_deleted_volume_is_gone_and_its_name_is_free() {
+    let server = Bench::new(SCENE).start().await;
+    let gone: Answer<VolumeShown> = server
+        .client
+        .change::<(), _>(Method::DELETE, "/v1/volumes/v?wait=gone", None, None)
+        .await
+        .unwrap();
+    assert_eq!(gone, Answer::Gone);
+    done(put_volume(&server, "/v1/volumes/v", &put(1, 1)).await);
+}
+
+#[tokio::test]
+async fn pools_and_snapshots_are_made_and_deleted() {
+    let server = Bench::new(SCENE).start().await;
+    let body =
+        PoolPut { id: None, labels: [].into(), node: "c".into(), disks: vec!["/dev/y".into()] };
+    let path = "/v1/pools/c2?wait=available";
+    let pool: PoolShown = done(server.client.change(Method::PUT, path, None, Some(&body)).await);
+    assert_eq!((pool.node.as_str(), pool.status.status.health), ("c", Health::Healthy));
+    let again: PoolShown = done(server.client.change(Method::PUT, path, None, Some(&body)).await);
+    assert_eq!(again.pool.meta.id, pool.pool.meta.id);
+    let body = SnapshotPut { id: None, volume: "v".into(), attempt: None, within: None };
+    let path = "/v1/snapshots/s1?wait=available";
+    let shown: SnapshotShown =
+        done(server.client.change(Method::PUT, path, None, Some(&body)).await);
+    assert_eq!((shown.volume.as_str(), shown.status.health), ("v", Health::Healthy));
+    let again: SnapshotShown =
+        done(server.client.change(Method::PUT, path, None, Some(&body)).await);
+    assert_eq!(again.snapshot.meta.id, shown.snapshot.meta.id);
+    let path = "/v1/snapshots/s1?wait=gone";
+    let gone = server.client.change::<(), SnapshotShown>(Method::DELETE, path, None, None).await;
+    assert_eq!(gone.unwrap(), Answer::Gone);
+}
+
+/// LC-6: the refusal names what uses it.
+#[tokio::test]
+async fn a_pool_in_use_is_not_deleted() {
+    let server = Bench::new(SCENE).start().await;
+    let result =
+        server.client.change::<(), Value>(Method::DELETE, "/v1/pools/a1", None, None).await;
+    let problem = refused(result);
+    assert_eq!((&*problem.code, problem.status), ("in-use", 409));
+    assert!(problem.detail.contains('v'), "{problem}");
+}
+
+/// HA-8.
+#[tokio::test]
+async fn a_node_is_cordoned_drained_and_taken_back() {
+    let server = Bench::new(SCENE).start().await;
+    let change = |method, path: &'static str| {
+        let client = server.client.clone();
+        async move { done(client.change::<(), NodeShown>(method, path, None, None).await) }
+    };
+    assert!(change(Method::PUT, "/v1/nodes/a/cordon").await.node.spec.cordoned);
+    assert!(!change(Method::DELETE, "/v1/nodes/a/cordon").await.node.spec.cordoned);
+    let drained = change(Method::PUT, "/v1/nodes/a/drain?wait=drained").await;
+    assert_eq!((drained.status.replicas, drained.node.spec.draining), (0, true));
+    assert!(!change(Method::DELETE, "/v1/nodes/a/drain").await.node.spec.draining);
+}
+
+/// OP-2 in part: the preview says which volumes lose a copy, and nothing is done.
+#[tokio::test]
+async fn a_dry_run_tells_steps_and_impact_and_does_nothing() {
+    let server = Bench::new(SCENE).start().await;
+    let path = "/v1/nodes/a/forget?dry-run=true";
+    let preview = server.client.change::<(), NodeShown>(Method::POST, path, None, None).await;
+    let Ok(Answer::Preview(preview)) = preview else { panic!("no preview: {preview:?}") };
+    let Preview { impact, steps, .. } = *preview;
+    assert_eq!((impact[0].volume.as_str(), impact[0].copies_before), ("v", 2));
+    assert_eq!((impact[0].copies_after, impact[0].copied), (1, Bytes::gib(10)));
+    assert!(!steps.is_empty());
+    let node: NodeShown = server.client.get("/v1/nodes/a").await.unwrap();
+    assert!(!node.node.spec.forgotten);
+}
+
+#[tokio::test]
+async fn a_change_whose_plan_is_not_the_one_that_was_shown_is_refused() {
+    let server = Bench::new(SCENE).start().await;
+    let dry = "/v1/nodes/a/drain?dry-run=true";
+    let preview = server.client.change::<(), NodeShown>(Method::PUT, dry, None, None).await;
+    let Ok(Answer::Preview(preview)) = preview else { panic!("no preview: {preview:?}") };
+    let other = "/v1/nodes/a/drain?if-plan=0123";
+    let problem = refused(server.client.change::<(), Value>(Method::PUT, other, None, None).await);
+    assert_eq!(&*problem.code, "plan-changed");
+    let same = format!("/v1/nodes/a/drain?if-plan={}", preview.plan);
+    let drained = server.client.change::<(), NodeShown>(Method::PUT, &same, None, None).await;
+    assert!(done(drained).node.spec.draining);
+}
+
+#[tokio::test]
+async fn bad_requests_are_told_what_is_wrong_and_change_nothing() {
+    let server = Bench::new(SCENE).start().await;
+    let spec = |spec: Value| json!({ "spec": spec });
+    let cases = [
+        (json!(7), "invalid"),
+        (json!({}), "invalid"),
+        (spec(json!({ "size": 1, "replicas": 2 })), "invalid"),
+        (spec(json!({ "size": 1_u64 << 30, "replicas": 0 })), "invalid"),
+        (spec(json!({ "size": 1_u64 << 30, "replicas": 300 })), "invalid"),
+        (spec(json!({ "size": -1, "replicas": 2 })), "invalid"),
+        (spec(json!({ "size": 1_u64 << 30, "replicas": 2, "replica": 3 })), "invalid"),
+        (spec(json!({ "size": 1_u64 << 30, "replicas": 4 })), "impossible"),
+        (json!({ "spec": { "size": 1_u64 << 30, "replicas": 1 }, "x": 1 }), "invalid"),
+    ];
+    for (body, code) in cases {
+        let problem = raw(&server, Method::PUT, "/v1/volumes/w", body.clone()).await;
+        assert_eq!(&*problem.code, code, "{body}: {problem}");
+    }
+    let good = spec(json!({ "size": 1_u64 << 30, "replicas": 1 }));
+    let problem = raw(&server, Method::PUT, "/v1/volumes/No_Name", good).await;
+    assert_eq!(problem.errors[0].field, "meta.name");
+    let promote = json!({ "accept_data_loss": false });
+    let problem = raw(&server, Method::POST, "/v1/volumes/v/promote", promote).await;
+    assert_eq!(problem.errors[0].field, "accept_data_loss");
+    let problem = raw(&server, Method::PUT, "/v1/nodes/a/cordon", json!({})).await;
+    assert_eq!(&*problem.code, "bad-request");
+    let large = json!({ "x": "y".repeat(300_000) });
+    let problem = raw(&server, Method::PUT, "/v1/volumes/w", large).await;
+    assert_eq!(&*problem.code, "too-large");
+    let lost: Result<VolumeShown, _> = server.client.get("/v1/volumes/w").await;
+    assert_eq!(&*refused(lost).code, "not-found");
+}

@@ -1,0 +1,143 @@
+//! What is shown.
+
+use rest::{
+    ClusterShown, EventShown, Health, NodeShown, Page, PoolShown, ReplicaShown, VolumeShown, Why,
+};
+use serde_json::Value;
+
+use super::{Bench, SCENE, refused};
+
+/// LC-8: what is stored is shown as it is, with what is seen of it.
+#[tokio::test]
+async fn a_volume_is_shown_as_it_is_stored_with_its_health() {
+    let server = Bench::new(SCENE).start().await;
+    let shown: VolumeShown = server.client.get("/v1/volumes/v").await.unwrap();
+    assert_eq!(shown.volume.meta.name, "v");
+    assert_eq!(shown.volume.layout.replicas.len(), 2);
+    assert_eq!((shown.status.status.health, shown.status.available), (Health::Healthy, true));
+    let by_id: VolumeShown =
+        server.client.get(&format!("/v1/volumes/{}", shown.volume.meta.id)).await.unwrap();
+    assert_eq!(by_id, shown);
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_that_join_without_gap() {
+    let server = Bench::new(SCENE).start().await;
+    let first: Page<NodeShown> = server.client.get("/v1/nodes?limit=2").await.unwrap();
+    let names: Vec<_> = first.items.iter().map(|node| node.node.meta.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let path = format!("/v1/nodes?limit=2&after={}", first.next.unwrap());
+    let second: Page<NodeShown> = server.client.get(&path).await.unwrap();
+    assert_eq!(second.items[0].node.meta.name, "c");
+    assert_eq!((second.items.len(), second.next), (1, None));
+    let all: Vec<NodeShown> = server.client.all("/v1/nodes").await.unwrap();
+    assert_eq!(all.len(), 3);
+}
+
+#[tokio::test]
+async fn parts_of_volumes_are_lists_of_their_own() {
+    let server = Bench::new(SCENE).start().await;
+    let replicas: Vec<ReplicaShown> = server.client.all("/v1/replicas").await.unwrap();
+    let homes: Vec<_> = replicas.iter().map(|r| (r.pool.as_str(), r.healthy)).collect();
+    assert_eq!(replicas.len(), 2);
+    assert!(homes.contains(&("a1", true)) && homes.contains(&("b1", true)), "{homes:?}");
+    let id = replicas[0].replica.id;
+    let one: ReplicaShown = server.client.get(&format!("/v1/replicas/{id}")).await.unwrap();
+    assert_eq!(one, replicas[0]);
+    let pools: Vec<PoolShown> = server.client.all("/v1/pools").await.unwrap();
+    assert_eq!(pools[0].status.replicas, 1);
+    for kind in ["targets", "shares", "switchovers", "snapshots"] {
+        let none: Page<Value> = server.client.get(&format!("/v1/{kind}")).await.unwrap();
+        assert_eq!(none.items, Vec::<Value>::new(), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_with_a_code() {
+    let server = Bench::new(SCENE).start().await;
+    let get = |path: &'static str| {
+        let client = server.client.clone();
+        async move { refused(client.get::<Value>(path).await) }
+    };
+    assert_eq!(get("/v1/volumes/w").await.code.as_ref(), "not-found");
+    assert_eq!(get("/v1/moons").await.code.as_ref(), "no-such-route");
+    assert_eq!(get("/v1/recover").await.code.as_ref(), "method-not-allowed");
+    assert_eq!(get("/v1/nodes?limit=0").await.errors[0].field, "limit");
+    assert_eq!(get("/v1/nodes?lmit=5").await.errors[0].field, "lmit");
+    assert_eq!(get("/v1/nodes?labels=a").await.errors[0].field, "labels");
+    assert_eq!(get("/v1/volumes/v?wait=rich").await.errors[0].field, "wait");
+    assert_eq!(get("/v1/why/moon/v").await.errors[0].field, "kind");
+}
+
+#[tokio::test]
+async fn why_names_the_machine_behind_a_wait_and_the_next_step() {
+    let scene = "node a b; node c dead; pool a1 b1 c1 100G; host h; \
+                 volume v 10G x2: c1 healthy, a1 faulted";
+    let server = Bench::new(scene).start().await;
+    let why: Why = server.client.get("/v1/why/volume/v").await.unwrap();
+    let text = serde_json::to_string(&why).unwrap();
+    assert!(text.contains("node c does not answer"), "{text}");
+    assert!(text.contains("holdfast forget node c"), "{text}");
+}
+
+#[tokio::test]
+async fn metrics_and_the_state_of_the_process_are_plain_text() {
+    let server = Bench::new(SCENE).start().await;
+    let metrics = server.client.text("/metrics").await.unwrap();
+    assert!(metrics.contains("holdfast_volumes{health=\"healthy\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("holdfast_leader 1\n"), "{metrics}");
+    assert_eq!(server.client.text("/healthz").await.unwrap(), "ok\n");
+    assert_eq!(server.client.text("/readyz").await.unwrap(), "leading\n");
+    let cluster: ClusterShown = server.client.get("/v1/cluster").await.unwrap();
+    assert_eq!((cluster.nodes, cluster.volumes, cluster.read_only), (3, 1, None));
+}
+
+/// LC-9.
+#[tokio::test]
+async fn a_stream_of_events_goes_on_after_the_last_one_that_was_heard() {
+    let server = Bench::new(SCENE).start().await;
+    let change = |verb, path: &'static str| {
+        let client = server.client.clone();
+        async move { client.change::<(), NodeShown>(verb, path, None, None).await.unwrap() }
+    };
+    change(axum::http::Method::PUT, "/v1/nodes/a/cordon").await;
+    change(axum::http::Method::PUT, "/v1/nodes/b/cordon").await;
+    let mut heard = server.client.events(Some(0)).await.unwrap();
+    assert_eq!(heard.next().await.unwrap().unwrap().number, 1);
+    // And what happens while it listens.
+    change(axum::http::Method::DELETE, "/v1/nodes/b/cordon").await;
+    let EventShown { number, event } = heard.next().await.unwrap().unwrap();
+    assert_eq!((number, event.words.as_str()), (2, "CordonNode"));
+    let page: Page<EventShown> = server.client.get("/v1/events?after=0&limit=1").await.unwrap();
+    assert_eq!((page.items[0].number, page.next), (1, Some("1".into())));
+}
+
+/// `cargo xtask gen` writes it.
+#[test]
+fn the_committed_document_is_not_stale() {
+    let committed = include_str!("../../../../docs/reference/openapi.json");
+    let committed: Value = serde_json::from_str(committed).unwrap();
+    assert!(committed == rest::document(), "docs/reference/openapi.json: run `cargo xtask gen`");
+}
+
+#[tokio::test]
+async fn the_document_names_every_route_that_answers() {
+    let server = Bench::new(SCENE).start().await;
+    let document: Value = server.client.get("/openapi.json").await.unwrap();
+    assert_eq!(document, rest::document());
+    let paths = document["paths"].as_object().unwrap();
+    for (path, methods) in paths {
+        for method in methods.as_object().unwrap().keys().filter(|method| *method == "get") {
+            if path == "/v1/records" {
+                continue;
+            }
+            let path = path.replace("{kind}", "volume").replace("{name}", "nothing");
+            let answer = server.client.text(&path).await;
+            let lost = match &answer {
+                Err(rest::ClientError::Refused(problem)) => &*problem.code == "no-such-route",
+                _ => false,
+            };
+            assert!(!lost, "{method} {path}");
+        }
+    }
+}
