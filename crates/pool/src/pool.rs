@@ -84,8 +84,11 @@ pub(crate) type OpId = usize;
 /// Pages of one cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// Hinted at in the journal, no more: their mapping counts only if the data is found.
+    /// Hinted at in the journal; no mapping of them is durable. If nothing more becomes durable,
+    /// they count only if the data is found.
     untrusted: u64,
+    /// Of these, those whose mapping is in the journal on its way to the disk.
+    mapped: u64,
     /// Of these, written whole and answered.
     landed: u64,
     /// Of these, landed before the running sync began.
@@ -378,6 +381,10 @@ impl Pool {
     }
 
     fn forget_pending(&mut self, cluster: Cluster) {
+        if !self.clusters.cell(cluster).is_pending {
+            return;
+        }
+        self.commit.unsettle(cluster, u64::MAX);
         self.pending.remove(&cluster);
         self.clusters.cell_mut(cluster).is_pending = false;
     }

@@ -190,8 +190,7 @@ impl Pool {
     fn image_page(&self, page: u64, lsn: u64) -> Image {
         let entries = self.clusters.of_page(page).map(|cluster| {
             let entry = self.clusters.cell(cluster).entry;
-            let untrusted = self.pending.get(&cluster).map_or(0, |pending| pending.untrusted);
-            let valid = entry.valid & !untrusted;
+            let valid = entry.valid & !self.unmapped(cluster);
             if valid == 0 { Entry::FREE } else { Entry { valid, ..entry } }
         });
         let mut out = Vec::with_capacity(BLOCK);

@@ -26,6 +26,8 @@ pub(super) struct Commit {
     durable: BTreeMap<(u64, u64), Waiter>,
     /// By the number of the sync that they wait for.
     synced: BTreeMap<(u64, u64), Waiter>,
+    /// Mappings that count by themselves once their batch is durable, oldest first.
+    pub settling: VecDeque<(u64, Cluster, u64)>,
     sync: Option<Sync>,
     /// Syncs begun so far.
     syncs: u64,
@@ -51,6 +53,15 @@ const MAP: usize = 21;
 impl Commit {
     pub fn when_written(&mut self, lsn: u64, op: OpId) {
         self.written.push_back((lsn, op));
+    }
+
+    /// These pages are not what they were when they were mapped.
+    pub fn unsettle(&mut self, cluster: Cluster, pages: u64) {
+        for (_, at, settling) in &mut self.settling {
+            if *at == cluster {
+                *settling &= !pages;
+            }
+        }
     }
 
     fn key(&mut self, first: u64) -> (u64, u64) {
@@ -127,6 +138,7 @@ impl Pool {
             return self.fail(Fault::Sync(error));
         }
         self.log.synced(sync.covers);
+        self.settle_mapped();
         self.harvest();
         if self.clusters.release(self.log.durable()) {
             self.feed_starved();
@@ -139,6 +151,18 @@ impl Pool {
             self.sync_reached(waiter);
         }
         self.serve_durable();
+    }
+
+    fn settle_mapped(&mut self) {
+        let durable = self.log.durable();
+        let settling = &mut self.commit.settling;
+        let mut ready = Vec::new();
+        while let Some((_, cluster, pages)) = settling.pop_front_if(|(lsn, ..)| *lsn <= durable) {
+            ready.push((cluster, pages));
+        }
+        for (cluster, pages) in ready {
+            self.settle(cluster, pages);
+        }
     }
 
     /// Mappings of what had landed before the sync began.

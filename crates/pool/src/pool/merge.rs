@@ -115,7 +115,7 @@ impl Pool {
             }
             return self.merge_over(op);
         };
-        if valid & self.untrusted(upper) != 0 {
+        if valid & self.unmapped(upper) != 0 {
             // What hides the lower page may not survive a crash yet: the sync makes it count.
             return self.when_synced(Waiter::Op(op));
         }
@@ -203,7 +203,7 @@ impl Pool {
         let places = (self.own_cluster(layer, logical), self.own_cluster(child, logical));
         if let (Some(lower), Some(upper)) = places {
             // In this order: a journal that ends in between still has the pages once.
-            self.record(&Record::Map { cluster: upper, layer: child, logical, pages });
+            self.trust_copies(upper, pages);
             self.record(&Record::Free { cluster: lower });
         }
         self.merge_over(op);

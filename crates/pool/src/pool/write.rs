@@ -108,6 +108,11 @@ impl Pool {
         self.pending.get(&cluster).map_or(0, |pending| pending.untrusted)
     }
 
+    /// Those of them of which not even the journal in memory has a mapping.
+    pub(super) fn unmapped(&self, cluster: Cluster) -> u64 {
+        self.pending.get(&cluster).map_or(0, |pending| pending.untrusted & !pending.mapped)
+    }
+
     fn write_fresh(
         &mut self,
         op: OpId,
@@ -275,20 +280,37 @@ impl Pool {
         }
     }
 
-    /// The pages' data is durable: their mapping may be. The batch that says so.
+    /// The pages' data is durable: their mapping may be. The batch that says so; until that is
+    /// durable, too, they are overwritten like any other page that is only hinted at.
     pub(super) fn trust(&mut self, cluster: Cluster, pages: u64) -> u64 {
         let entry = self.clusters.cell(cluster).entry;
         let (layer, logical) = (entry.layer, entry.logical);
         let lsn = self.record(&Record::Map { cluster, layer, logical, pages });
         self.commit.mapped = lsn;
-        self.settle(cluster, pages);
+        if let Some(pending) = self.pending.get_mut(&cluster) {
+            pending.mapped |= pages & pending.untrusted;
+            pending.landed &= !pages;
+            pending.syncing &= !pages;
+            self.commit.settling.push_back((lsn, cluster, pages));
+        }
         lsn
+    }
+
+    /// The same for pages that no hint was given for. Until their mapping is durable a crash goes
+    /// back to what they were copied from, so they are overwritten like pages hinted at.
+    pub(super) fn trust_copies(&mut self, cluster: Cluster, pages: u64) {
+        let lsn = self.log.next();
+        let pending = self.pending.entry(cluster).or_insert(Pending { lsn, ..Pending::default() });
+        pending.untrusted |= pages;
+        self.clusters.cell_mut(cluster).is_pending = true;
+        self.trust(cluster, pages);
     }
 
     /// These pages are no longer pending.
     pub(super) fn settle(&mut self, cluster: Cluster, pages: u64) {
         let Some(pending) = self.pending.get_mut(&cluster) else { return };
         pending.untrusted &= !pages;
+        pending.mapped &= !pages;
         pending.landed &= !pages;
         pending.syncing &= !pages;
         if pending.untrusted == 0 {

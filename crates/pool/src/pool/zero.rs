@@ -107,6 +107,7 @@ impl Pool {
         let Some(cluster) = map.and_then(|map| map.get(slice.logical)) else { return };
         let pages = self.clusters.cell(cluster).entry.valid & slice.pages();
         if pages != 0 {
+            self.commit.unsettle(cluster, pages);
             self.settle(cluster, pages);
             self.record(&Record::Unmap { cluster, layer, pages });
         }

@@ -298,6 +298,59 @@ fn writes_side_by_side_and_a_crash_at_any_io() {
     }
 }
 
+#[test]
+fn a_page_overwritten_while_it_is_flushed_is_never_lost() {
+    for (late, seed) in (0..8).flat_map(|late| (0..6).map(move |seed| (late, seed))) {
+        for cut in 1.. {
+            let mut play = world(seed, Flaws::default());
+            play.run(&[Create(1, 64), Write(1, at(0, 4))]).unwrap();
+            play.world.disk.reseed(seed << 32 | cut << 8 | late);
+            play.world.cut_at = play.world.ios + cut;
+            let finished = overwrite_late(&mut play, late);
+            let crash = if seed % 2 == 0 { Crash::Process } else { Crash::Power };
+            play.crash(crash);
+            if finished == Ok(()) {
+                break;
+            }
+        }
+    }
+}
+
+/// A flush, and some completions later writes of the same pages.
+fn overwrite_late(play: &mut Play, late: u64) -> Result<(), Cut> {
+    let flush = play.begin(Flush);
+    for _ in 0..late {
+        play.world.step()?;
+    }
+    let write = play.begin(Write(1, at(1, 2)));
+    let other = play.begin(Fua(1, at(3, 1)));
+    for (id, asked) in [write, other, flush].into_iter().flatten() {
+        let result = play.world.wait(id)?;
+        play.model.answered(asked, &result);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_page_overwritten_while_it_is_merged_is_never_lost() {
+    for (late, seed) in (0..14).flat_map(|late| (0..4).map(move |seed| (late, seed))) {
+        for cut in 1.. {
+            let mut play = world(seed, Flaws::default());
+            let before = [Create(1, 64), Write(1, at(0, 8)), Snap(5, 1), Write(1, at(6, 3)), Flush];
+            play.run(&before).unwrap();
+            play.world.disk.reseed(seed << 32 | cut << 8 | late);
+            play.world.cut_at = play.world.ios + cut;
+            let finished =
+                play.step(DeleteSnap(5, 1)).and_then(|()| overwrite_late(&mut play, late));
+            let crash = if seed % 2 == 0 { Crash::Process } else { Crash::Power };
+            play.crash(crash);
+            if finished == Ok(()) {
+                break;
+            }
+        }
+    }
+}
+
 /// Eight at a time, on blocks of their own, with flushes among them.
 fn side_by_side(play: &mut Play) -> Result<(), Cut> {
     for round in 0..3u64 {

@@ -147,8 +147,10 @@ fn long_lives_with_crashes_keep_every_promise() {
 /// For a longer look: `POOL_SEEDS=1000 cargo test -p pool many_lives`.
 #[test]
 fn many_lives_if_asked_for() {
-    let asked = std::env::var("POOL_SEEDS").ok().and_then(|text| text.parse().ok());
-    for seed in 100..100 + asked.unwrap_or(0u64) {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first = number("POOL_FIRST").unwrap_or(100u64);
+    for seed in first..first + number("POOL_SEEDS").unwrap_or(0) {
+        std::println!("seed {seed}");
         life(seed, seed % 4 == 0);
     }
 }
