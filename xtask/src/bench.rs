@@ -40,7 +40,10 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "engine",
         about: "the data plane beside the limits of disk, protocol and machine",
-        run: Run::Table(&[Part { package: "uring", example: "bench_limits" }]),
+        run: Run::Table(&[
+            Part { package: "uring", example: "bench_limits" },
+            Part { package: "engine", example: "bench_target" },
+        ]),
     },
 ];
 

@@ -9,7 +9,7 @@ use uring::Disk;
 #[derive(Debug)]
 pub enum Device {
     /// Block by block, shared with whoever reads or wrote it: no byte is copied for one block.
-    Memory(Vec<Option<Buffer>>),
+    Memory(Vec<Buffer>),
     /// Reads as zeros, forgets what is written.
     Nothing {
         zeros: Buffer,
@@ -39,7 +39,8 @@ impl Device {
         let count = usize::try_from(blocks).ok()?;
         let mut places = Vec::new();
         places.try_reserve_exact(count).ok()?;
-        places.resize(count, None);
+        // All of them share one block of zeros until they are written.
+        places.resize(count, Buffer::zeroed(BLOCK));
         Some(Self::Memory(places))
     }
 
@@ -64,22 +65,22 @@ impl Device {
     }
 }
 
-fn run_memory(places: &mut [Option<Buffer>], op: Op) -> Result<Reply, Status> {
+fn run_memory(places: &mut [Buffer], op: Op) -> Result<Reply, Status> {
     match op {
         Op::Read { extent } => Ok(Reply::Data(read_memory(places, extent)?)),
         Op::Write { extent, data, .. } => {
             for (index, place) in at(places, extent)?.iter_mut().enumerate() {
-                *place = Some(data.slice(index * BLOCK..(index + 1) * BLOCK));
+                *place = data.slice(index * BLOCK..(index + 1) * BLOCK);
             }
             Ok(Reply::Done)
         }
         Op::Zero { extent, .. } => {
-            at(places, extent)?.fill(None);
+            at(places, extent)?.fill(Buffer::zeroed(BLOCK));
             Ok(Reply::Done)
         }
         Op::Deallocate { extents } => {
             for extent in extents {
-                at(places, extent)?.fill(None);
+                at(places, extent)?.fill(Buffer::zeroed(BLOCK));
             }
             Ok(Reply::Done)
         }
@@ -133,24 +134,22 @@ fn run_file(disk: &Disk, op: Op) -> Step {
     }
 }
 
-fn at(places: &mut [Option<Buffer>], extent: Extent) -> Result<&mut [Option<Buffer>], Status> {
+fn at(places: &mut [Buffer], extent: Extent) -> Result<&mut [Buffer], Status> {
     let range = extent.range();
     let start = usize::try_from(range.start).map_err(|_| Code::LbaOutOfRange)?;
     let end = usize::try_from(range.end).map_err(|_| Code::LbaOutOfRange)?;
     places.get_mut(start..end).ok_or_else(|| Code::LbaOutOfRange.into())
 }
 
-fn read_memory(places: &mut [Option<Buffer>], extent: Extent) -> Result<Buffer, Status> {
+fn read_memory(places: &mut [Buffer], extent: Extent) -> Result<Buffer, Status> {
     let places = at(places, extent)?;
-    if let [Some(one)] = places {
+    if let [one] = places {
         return Ok(one.clone());
     }
     let mut data = Buffer::zeroed(places.len() * BLOCK);
     if let Some(bytes) = data.get_mut() {
-        for (to, place) in bytes.chunks_exact_mut(BLOCK).zip(places.iter()) {
-            if let Some(from) = place {
-                to.copy_from_slice(from.bytes());
-            }
+        for (to, from) in bytes.chunks_exact_mut(BLOCK).zip(places.iter()) {
+            to.copy_from_slice(from.bytes());
         }
     }
     Ok(data)

@@ -66,7 +66,7 @@ const TABLE: &[Allowed] = &[
                                                                     &[]),
     row("disk",        Layer::Process, &["block", "nvme", "uring"], &[]),
     row("engine",      Layer::Process, &["block", "mirror", "model", "nvme", "pool", "ports", "rpc",
-                                         "store", "uring"],         &["conformance"]),
+                                         "store", "uring"],         &["conformance", "disk"]),
     row("holdfast",    Layer::Process, &["block", "conformance", "controller", "disk", "engine",
                                          "fixtures", "invariants", "mirror", "model", "nvme",
                                          "plan", "pool", "ports", "reconcile", "rest", "sim",
