@@ -21,8 +21,8 @@ use alloc::{
 };
 
 use block::{Bitmap, Extent};
-use model::{AttemptId, Epoch, InstanceId, SnapshotId};
-use pool::{Boot, Header, Note};
+use model::{AttemptId, Epoch, InstanceId, ReplicaId, SnapshotId};
+use pool::{Absent, Boot, Header, Note};
 
 use self::{fence::Fencing, flush::Flushes, io::Held};
 use crate::{Answer, Class, Fault, Geometry, Piece, Request, State, flaw::Flawed};
@@ -150,6 +150,7 @@ enum What {
     },
 }
 
+type Absences = BTreeMap<ReplicaId, Absent>;
 type Out<D> = Vec<ReplicaOutput<D>>;
 
 impl<D: Clone> Replica<D> {
@@ -246,9 +247,13 @@ impl<D: Clone> Replica<D> {
             Request::Flush => self.flush(session, tag, out),
             Request::Roster { roster, members, absent, intact } => {
                 let intact = (intact || self.is_intact()).then_some(self.boot);
+                let absent = self.with_own_marks(absent);
                 self.note(by, Note::Roster { roster, members, absent, intact }, out);
             }
-            Request::Absent { absent } => self.note(by, Note::Absent { absent }, out),
+            Request::Absent { absent } => {
+                let absent = self.with_own_marks(absent);
+                self.note(by, Note::Absent { absent }, out);
+            }
             Request::Clean { regions } => self.clean(session, tag, regions, out),
             Request::Copied { peer, regions } => {
                 self.note(by, Note::Copied { peer, regions }, out);
@@ -333,6 +338,16 @@ impl<D: Clone> Replica<D> {
         let tag = by.map_or(0, |(_, tag)| tag);
         self.doing.insert(id, Doing { session, tag, what });
         out.push(ReplicaOutput::Disk { id, session, op });
+    }
+
+    /// A write may overtake the request that was sent before it: what it marked stays marked.
+    fn with_own_marks(&self, mut absent: Absences) -> Absences {
+        for (peer, theirs) in &mut absent {
+            if let Some(own) = self.header.absent.get(peer).filter(|own| own.base == theirs.base) {
+                theirs.regions.merge(&own.regions);
+            }
+        }
+        absent
     }
 
     fn state(&self) -> State {

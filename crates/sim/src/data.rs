@@ -24,9 +24,14 @@ pub fn explore_all(time: Duration, is_short: bool, only: &str) -> ExitCode {
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
-                while let Some(scene) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(scene) = chosen.get(index) else { return };
                     let states = if is_short { SHORT } else { u64::MAX };
-                    let time = time.saturating_sub(began.elapsed());
+                    // What is left, shared by those that are left.
+                    let rest = (chosen.len() - index).div_ceil(cores);
+                    let rest = u32::try_from(rest).unwrap_or(1);
+                    let time = time.saturating_sub(began.elapsed()) / rest;
                     let found =
                         explore_one(scene, Limits { states, time, is_breadth_first: false });
                     total.fetch_add(found.states, Ordering::Relaxed);

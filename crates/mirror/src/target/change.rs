@@ -205,9 +205,11 @@ impl<D: Clone> Target<D> {
                     child.send(turn, Purpose::Roster(roster), request);
                     waiting.insert(slot);
                 }
-                // Its own roster stays; it must mark for the absent like everyone else.
+                // Its own roster stays; it must mark for the absent like everyone else, from the
+                // next write on: requests and data may overtake each other.
                 Stand::Rebuilding => {
-                    child.send(turn, Purpose::Ping, Request::Absent { absent });
+                    child.send(turn, Purpose::Roster(roster), Request::Absent { absent });
+                    waiting.insert(slot);
                 }
                 _ => {}
             }
@@ -236,12 +238,19 @@ impl<D: Clone> Target<D> {
             self.lose(turn, slot, super::seen::Why::Faulted);
             return;
         }
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(&slot)
+            && child.stand == Stand::Healthy
+        {
             child.roster = child.roster.max(roster);
         }
-        if roster == self.record.roster
-            && let Some(Change::Rosters { waiting, cause }) = &mut self.change
-        {
+        if roster == self.record.roster {
+            self.roster_known(turn, slot);
+        }
+    }
+
+    /// It knows, or it is gone and need not.
+    pub(super) fn roster_known(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        if let Some(Change::Rosters { waiting, cause }) = &mut self.change {
             waiting.remove(slot);
             if waiting.is_empty() {
                 let cause = *cause;

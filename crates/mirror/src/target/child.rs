@@ -34,8 +34,6 @@ pub(super) struct Child<D> {
     pub(super) prev: Bitmap,
     /// Regions that must be copied to it.
     pub(super) lacks: Bitmap,
-    /// Regions copied to it since the survivors were last told.
-    pub(super) copied: Bitmap,
     pub(super) flushes: Flushes,
     /// The newest roster that it is known to have.
     pub(super) roster: Roster,
@@ -127,7 +125,6 @@ impl<D> Child<D> {
             cur: Bitmap::new(),
             prev: Bitmap::new(),
             lacks: Bitmap::new(),
-            copied: Bitmap::new(),
             flushes: Flushes::default(),
             roster: Roster::ZERO,
             base: Roster::ZERO,

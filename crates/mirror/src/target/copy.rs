@@ -113,7 +113,6 @@ impl<D: Clone> Target<D> {
                 && matches!(child.stand, Stand::Healthy | Stand::Rebuilding)
             {
                 child.lacks.remove(copying.region);
-                child.copied.insert(copying.region);
             }
         }
         self.advance_change(turn);

@@ -7,7 +7,7 @@ use model::HostId;
 
 use super::{
     Target, Turn,
-    child::{Purpose, Stand},
+    child::Purpose,
     command::{Asker, HostFault, HostResult, Work, reply},
     seen::Why,
 };
@@ -21,8 +21,6 @@ use crate::{
 pub(super) struct Flushes {
     running: Option<Vec<Waiter>>,
     waiting: Vec<Waiter>,
-    /// Regions whose copies the running one covers.
-    covers: Bitmap,
 }
 
 /// Who wants to know that a child is flushed.
@@ -82,7 +80,6 @@ impl<D: Clone> Target<D> {
         };
         let cur = core::mem::replace(&mut child.cur, in_flight);
         child.prev.merge(&cur);
-        child.flushes.covers = child.copied.clone();
         child.flushes.running = Some(core::mem::take(&mut child.flushes.waiting));
         child.send(turn, Purpose::Flush, Request::Flush);
     }
@@ -102,7 +99,6 @@ impl<D: Clone> Target<D> {
         }
         child.prev = Bitmap::new();
         let again = !child.flushes.waiting.is_empty();
-        self.checkpoint(turn, slot);
         if again {
             self.start_flush(turn, slot);
         }
@@ -151,26 +147,6 @@ impl<D: Clone> Target<D> {
             self.ops.remove(&id);
             if let Some(asker) = asker {
                 reply(turn, asker, HostResult::Done);
-            }
-        }
-    }
-
-    /// The survivors need not remember what was copied and flushed, and not written since.
-    fn checkpoint(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
-        let mut regions = core::mem::take(&mut child.flushes.covers);
-        regions.subtract(&child.cur);
-        regions.subtract(&child.lacks);
-        child.copied.subtract(&regions);
-        if regions.is_empty() || child.stand != Stand::Rebuilding {
-            return;
-        }
-        let (peer, regions): (_, Vec<_>) = (child.id, regions.iter().collect());
-        for slot in self.groups.receivers.without(self.lost).iter() {
-            let Some(child) = self.children.get_mut(&slot) else { continue };
-            if child.id != peer {
-                let regions = regions.clone();
-                child.send(turn, Purpose::Ping, Request::Copied { peer, regions });
             }
         }
     }

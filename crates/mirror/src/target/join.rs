@@ -179,7 +179,6 @@ impl<D: Clone> Target<D> {
     pub(super) fn admission_committed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         if let Some(child) = self.children.get_mut(&slot) {
             child.stand = Stand::Healthy;
-            child.copied = block::Bitmap::new();
             if let Some(state) = &child.state {
                 self.dirty.merge(&state.header.dirty);
             }

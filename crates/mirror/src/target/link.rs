@@ -340,5 +340,6 @@ impl<D: Clone> Target<D> {
         child.is_reborn = false;
         child.stand = Stand::Absent;
         self.drop_child(turn, slot);
+        self.roster_known(turn, slot);
     }
 }

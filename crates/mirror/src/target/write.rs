@@ -182,7 +182,6 @@ impl<D: Clone> Target<D> {
             child.forget_all();
             child.cur = block::Bitmap::new();
             child.prev = block::Bitmap::new();
-            child.copied = block::Bitmap::new();
         }
         if let Some(copying) = &mut self.copying {
             copying.dests.remove(slot);

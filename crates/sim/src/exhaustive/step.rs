@@ -12,8 +12,11 @@ use super::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// The next request of a wire arrives, or its end.
-    ToReplica(usize),
+    /// The next request of a wire's lane arrives, or its end.
+    ToReplica {
+        wire: usize,
+        lane: usize,
+    },
     ToTarget(usize),
     /// A slow disk ends a write.
     Disk {
@@ -70,8 +73,11 @@ impl World {
 
     pub(super) fn progress(&self, actions: &mut Vec<Action>) {
         for (index, wire) in self.wires.iter().enumerate() {
-            if !wire.replica_gone && (!wire.requests.is_empty() || wire.target_gone) {
-                actions.push(Action::ToReplica(index));
+            for lane in 0..2 {
+                let is_end = lane == 0 && wire.target_gone && wire.is_empty();
+                if !wire.replica_gone && (!wire.lanes[lane].is_empty() || is_end) {
+                    actions.push(Action::ToReplica { wire: index, lane });
+                }
             }
             if !wire.target_gone && (!wire.answers.is_empty() || wire.replica_gone) {
                 actions.push(Action::ToTarget(index));
@@ -169,7 +175,7 @@ impl World {
 
     pub(super) fn apply(&mut self, action: Action) {
         match action {
-            Action::ToReplica(wire) => self.deliver_request(wire),
+            Action::ToReplica { wire, lane } => self.deliver_request(wire, lane),
             Action::ToTarget(wire) => self.deliver_answer(wire),
             Action::Disk { site, at } => {
                 let (id, session, op) = self.sites[site].doing.remove(at);
@@ -212,11 +218,11 @@ impl World {
         self.tidy();
     }
 
-    fn deliver_request(&mut self, index: usize) {
+    fn deliver_request(&mut self, index: usize, lane: usize) {
         let wire = &mut self.wires[index];
         let (site, session) = (wire.site, wire.id());
         let mut out = Vec::new();
-        if let Some((tag, request)) = wire.requests.pop_front() {
+        if let Some((tag, request)) = wire.lanes[lane].pop_front() {
             wire.is_accepted = true;
             self.sites[site].machine.request(session, tag, request, &mut out);
         } else {
@@ -261,7 +267,7 @@ impl World {
                     if let Some(wire) = self.wire(index, site_of(child), session)
                         && !wire.replica_gone
                     {
-                        wire.requests.push_back((tag, request));
+                        wire.push(tag, request);
                     }
                 }
                 Output::Reply(reply) => {
@@ -373,16 +379,30 @@ impl World {
             return StoreAnswer::Conflict;
         }
         let is_claim = record.owner.is_some() && self.record.owner.is_none();
+        if is_claim && record.unflushed_lost && !self.record.unflushed_lost {
+            self.judge_loss(&record);
+        }
         let revision = self.record.revision.next();
         self.record = record;
         self.record.revision = revision;
         if is_claim && self.record.unflushed_lost {
-            if !self.lost_power {
-                self.break_promise("writes are called lost though no power was");
-            }
             self.host.warned(target);
         }
         StoreAnswer::Committed(revision)
+    }
+
+    /// Writes may be called lost only if power was, at every replica that was reached.
+    fn judge_loss(&mut self, record: &model::Membership) {
+        let is_intact = |(index, site): (usize, &super::world::Site)| {
+            record.is_recorded_healthy(replica_id(index))
+                && site.disk.header.is_intact(pool::Boot(u128::from(site.boots)))
+        };
+        let is_sticky = self.record.resync_source.is_some();
+        if !self.lost_power {
+            self.break_promise("writes are called lost though no power was");
+        } else if !is_sticky && self.sites.iter().enumerate().any(is_intact) {
+            self.break_promise("writes are called lost though an intact replica has them");
+        }
     }
 
     fn lose_answer(&mut self, target: usize, is_applied: bool) {
@@ -492,8 +512,8 @@ impl World {
             format!("T{}/{}#{}", wire.target + 1, name(wire.site), wire.session)
         };
         match action {
-            Action::ToReplica(index) => {
-                let next = self.wires[index].requests.front();
+            Action::ToReplica { wire: index, lane } => {
+                let next = self.wires[index].lanes[lane].front();
                 let what = next.map_or_else(|| "close".into(), |(_, request)| word(request));
                 format!("{} hears: {what}", wire_name(index))
             }

@@ -12,7 +12,8 @@ pub(super) struct Wire {
     pub(super) site: usize,
     /// The target's number of it.
     pub(super) session: u64,
-    pub(super) requests: VecDeque<(u64, Request<Version>)>,
+    /// Commands and data travel apart, as on queues of their own: no order holds between them.
+    pub(super) lanes: [VecDeque<(u64, Request<Version>)>; 2],
     pub(super) answers: VecDeque<(u64, Answer<Version>)>,
     /// The replica has heard from it: it ends with the replica's process.
     pub(super) is_accepted: bool,
@@ -27,7 +28,7 @@ impl Wire {
             target,
             site,
             session,
-            requests: VecDeque::new(),
+            lanes: [VecDeque::new(), VecDeque::new()],
             answers: VecDeque::new(),
             is_accepted: false,
             target_gone: false,
@@ -40,6 +41,23 @@ impl Wire {
         u64::try_from(self.target).unwrap_or(0) * 100 + self.session
     }
 
+    pub(super) fn push(&mut self, tag: u64, request: Request<Version>) {
+        let is_data = matches!(
+            request,
+            Request::Read { .. }
+                | Request::Fetch { .. }
+                | Request::Write { .. }
+                | Request::Zero { .. }
+                | Request::Flush
+                | Request::Ping
+        );
+        self.lanes[usize::from(is_data)].push_back((tag, request));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lanes.iter().all(VecDeque::is_empty)
+    }
+
     pub(super) const fn is_over(&self) -> bool {
         self.target_gone && self.replica_gone
     }
@@ -47,13 +65,13 @@ impl Wire {
     pub(super) fn lose_target(&mut self) {
         self.target_gone = true;
         self.answers.clear();
-        if !self.is_accepted && self.requests.is_empty() {
+        if !self.is_accepted && self.is_empty() {
             self.replica_gone = true;
         }
     }
 
     pub(super) fn lose_replica(&mut self) {
         self.replica_gone = true;
-        self.requests.clear();
+        self.lanes.iter_mut().for_each(VecDeque::clear);
     }
 }
