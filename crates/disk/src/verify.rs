@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -36,6 +37,8 @@ pub struct Workload {
     pub flush_every: u64,
     pub blocks_max: u32,
     pub promise: Promise,
+    /// Only these blocks, if not all.
+    pub within: Option<Range<u64>>,
     pub seed: u64,
 }
 
@@ -48,6 +51,7 @@ impl Default for Workload {
             flush_every: 64,
             blocks_max: 8,
             promise: Promise::Acknowledged,
+            within: None,
             seed: 1,
         }
     }
@@ -124,7 +128,12 @@ pub fn run(
 ) -> Result<Tally, VerifyError> {
     let mut random = Random(workload.seed | 1);
     let end = Instant::now() + workload.duration;
-    let blocks = ledger.blocks();
+    let all = 0..ledger.blocks();
+    let within = workload
+        .within
+        .clone()
+        .map_or(all.clone(), |within| within.start.min(all.end)..within.end.min(all.end));
+    let blocks = within.end - within.start;
     let before = client.switches;
     let mut runner = Runner::new(client, ledger, workload.promise);
     let mut since_flush = 0;
@@ -140,7 +149,7 @@ pub fn run(
             let count =
                 1 + u32::try_from(random.below(u64::from(workload.blocks_max))).unwrap_or(0);
             let count = count.min(u32::try_from(blocks).unwrap_or(u32::MAX));
-            let start = random.below(blocks - u64::from(count) + 1);
+            let start = within.start + random.below(blocks - u64::from(count) + 1);
             let extent = Extent::new(start, count);
             if runner.overlaps(&extent) {
                 misses += 1;

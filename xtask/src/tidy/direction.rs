@@ -71,6 +71,8 @@ const TABLE: &[Allowed] = &[
                                          "fixtures", "invariants", "mirror", "model", "nvme",
                                          "plan", "pool", "ports", "reconcile", "rest", "sim",
                                          "store", "uring"],         &[]),
+    row("e2e",         Layer::Proof,   &["block", "disk", "engine", "mirror", "model", "ports",
+                                         "rpc", "store", "uring"],  &[]),
     row("xtask",       Layer::Proof,   &["fixtures", "invariants", "model", "plan", "ports",
                                          "reconcile", "sim", "store"],           &[]),
 ];

@@ -1,0 +1,9 @@
+//! Whole data planes of real engines on real files, with the membership record in a real store.
+//!
+//! A small stand-in for the controller (`brain`) hands out configs and raises epochs; everything
+//! else is what users run. It decides as little as it can: where the target is.
+#![forbid(unsafe_code)]
+
+pub mod brain;
+pub mod plan;
+pub mod work;
