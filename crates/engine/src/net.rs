@@ -12,9 +12,9 @@ use crate::{slab::Slab, token::Token};
 /// data each comes in one system call.
 const RECEIVE: usize = 160 * 1024;
 
-/// Bytes that may wait for one peer. Who does not read what it asked for is cut off: the rest of
-/// the process must not run out of memory for it.
-const BACKLOG_MAX: usize = 64 * 1024 * 1024;
+/// While this many bytes wait for one peer, nothing more of it is heard: who does not read what it
+/// asked for must not fill our memory. What is under way is bounded by its queue.
+const BACKLOG_MAX: usize = 8 * 1024 * 1024;
 
 /// One connection, accepted or dialled.
 #[derive(Debug)]
@@ -24,7 +24,10 @@ struct Conn {
     incoming: Option<Buffer>,
     queued: Vec<Chunk>,
     queued_bytes: usize,
+    sending_bytes: usize,
     is_sending: bool,
+    /// Bytes that came while too much was to be sent.
+    held: Option<(Buffer, usize)>,
     /// Close once everything queued is sent.
     is_closing: bool,
 }
@@ -99,7 +102,14 @@ impl Net {
         result: &Result<usize, IoError>,
     ) -> Heard {
         match result {
-            Ok(len) if *len > 0 => Heard::Bytes { conn, buffer, len: *len },
+            Ok(len) if *len > 0 => match self.conns.get_mut(conn) {
+                Some(entry) if entry.is_congested() => {
+                    entry.held = Some((buffer, *len));
+                    Heard::Nothing
+                }
+                Some(_) => Heard::Bytes { conn, buffer, len: *len },
+                None => Heard::Nothing,
+            },
             Ok(_) | Err(_) => {
                 let Some(entry) = self.conns.get_mut(conn) else { return Heard::Nothing };
                 entry.incoming = Some(buffer);
@@ -121,9 +131,6 @@ impl Net {
         let Some(entry) = self.conns.get_mut(conn) else { return };
         entry.queued_bytes += outgoing.len();
         entry.queued.extend(outgoing.shared().map(Chunk::from));
-        if entry.queued_bytes > BACKLOG_MAX {
-            entry.shut();
-        }
         self.touch(conn);
     }
 
@@ -138,16 +145,20 @@ impl Net {
     pub fn sent(&mut self, conn: u32, result: &Result<(), IoError>) -> Heard {
         let Some(entry) = self.conns.get_mut(conn) else { return Heard::Nothing };
         entry.is_sending = false;
+        entry.sending_bytes = 0;
         if result.is_err() {
             entry.shut();
             return self.bury(conn);
         }
+        let held = if entry.is_congested() { None } else { entry.held.take() };
         self.touch(conn);
-        Heard::Nothing
+        held.map_or(Heard::Nothing, |(buffer, len)| Heard::Bytes { conn, buffer, len })
     }
 
     /// Hands everything queued to the kernel: once per turn, so that many answers go in one write.
-    pub fn flush(&mut self, reactor: &mut Reactor) {
+    /// Answers which connections are gone.
+    pub fn flush(&mut self, reactor: &mut Reactor) -> Vec<u32> {
+        let mut gone = Vec::new();
         for conn in std::mem::take(&mut self.ready) {
             let Some(entry) = self.conns.get_mut(conn) else { continue };
             let Some(socket) = &entry.socket else { continue };
@@ -156,14 +167,20 @@ impl Net {
             }
             if !entry.queued.is_empty() {
                 entry.is_sending = true;
-                entry.queued_bytes = 0;
+                entry.sending_bytes = std::mem::take(&mut entry.queued_bytes);
                 let chunks = std::mem::take(&mut entry.queued);
                 let op = Op::Send { socket: socket.clone(), chunks };
                 reactor.submit(Token::Send(conn).pack(), op);
             } else if entry.is_closing {
                 entry.shut();
+                // Otherwise the receive that is under way ends and tells.
+                if entry.incoming.is_some() {
+                    self.conns.remove(conn);
+                    gone.push(conn);
+                }
             }
         }
+        gone
     }
 
     pub fn len(&self) -> usize {
@@ -201,14 +218,23 @@ impl Conn {
             incoming: Some(Buffer::zeroed(RECEIVE)),
             queued: Vec::new(),
             queued_bytes: 0,
+            sending_bytes: 0,
             is_sending: false,
+            held: None,
             is_closing: false,
         }
+    }
+
+    fn is_congested(&self) -> bool {
+        self.queued_bytes + self.sending_bytes > BACKLOG_MAX
     }
 
     fn shut(&mut self) {
         self.queued.clear();
         self.queued_bytes = 0;
+        if let Some((buffer, _)) = self.held.take() {
+            self.incoming = Some(buffer);
+        }
         if let Some(socket) = &self.socket {
             socket.close();
         }

@@ -206,7 +206,9 @@ impl Shard {
                 self.next_tick = self.next_tick.min(now + TICK);
             }
             self.progress();
-            self.net.flush(&mut self.reactor);
+            for conn in self.net.flush(&mut self.reactor) {
+                self.heard(Heard::Gone { conn });
+            }
             if self.stopping.as_ref().is_some_and(settle::Stopping::is_over) {
                 return self.end();
             }
