@@ -1,4 +1,4 @@
-//! `holdfast doctor`: the promises, checked on the records of a store.
+//! `holdfast doctor`: the promises, checked on the records of a cluster or of a store.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -12,17 +12,25 @@ use store::{
     limits::PAGE_ENTRIES_MAX,
 };
 
+use crate::user_command;
+
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// The store's folder; no controller may have it open
-    store: PathBuf,
+    /// An embedded store's folder that no controller has open; without it, the running cluster
+    store: Option<PathBuf>,
+    /// The controller's REST address
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    server: Option<String>,
 }
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let report = check(&self.store)?;
+        let Some(store) = self.store else {
+            return user_command::doctor(self.server);
+        };
+        let report = check(&store)?;
         println!("{report}");
-        let (records, undecodable) = load(&self.store)?;
+        let (records, undecodable) = load(&store)?;
         let broken = check_all(&records);
         for words in &undecodable {
             println!("quarantined  {words}");

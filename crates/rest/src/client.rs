@@ -252,7 +252,7 @@ fn decode<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, ClientError> {
 }
 
 /// A text as a part of a path or query.
-pub(crate) fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

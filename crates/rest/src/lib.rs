@@ -28,7 +28,7 @@ mod server;
 mod client;
 
 pub use backend::{Accepted, Away, Backend, Lead, RawRecord, Seen};
-pub use client::{Answer, Client, ClientError, EventStream};
+pub use client::{Answer, Client, ClientError, EventStream, encode};
 pub use openapi::document;
 pub use preview::{Impact, Preview, StepShown};
 pub use problem::{FieldError, Problem};

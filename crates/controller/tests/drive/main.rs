@@ -3,6 +3,7 @@
 
 mod engine;
 mod host;
+mod over_cli;
 mod over_rest;
 
 use std::{net::SocketAddr, path::Path, time::Duration};

@@ -8,7 +8,7 @@ use super::*;
 
 const PUT: hyper::Method = hyper::Method::PUT;
 
-async fn serve<S: Store + Clone + 'static>(controller: &Running, store: S) -> Client {
+pub async fn serve<S: Store + Clone + 'static>(controller: &Running, store: S) -> Client {
     let listener = listener().await;
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let served = controller::Served { handle: controller.handle.clone(), store };

@@ -1,0 +1,338 @@
+//! What can be said on the command line.
+
+use clap::{Args, Subcommand, ValueEnum};
+use model::Bytes;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Kind {
+    #[value(alias = "node", alias = "no")]
+    Nodes,
+    #[value(alias = "pool", alias = "po")]
+    Pools,
+    #[value(alias = "volume", alias = "vol", alias = "v")]
+    Volumes,
+    #[value(alias = "target")]
+    Targets,
+    #[value(alias = "replica", alias = "rep")]
+    Replicas,
+    #[value(alias = "snapshot", alias = "snap")]
+    Snapshots,
+    #[value(alias = "host")]
+    Hosts,
+    #[value(alias = "share")]
+    Shares,
+    #[value(alias = "switchover", alias = "so")]
+    Switchovers,
+    Cluster,
+}
+
+impl Kind {
+    pub(crate) const fn plural(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Pools => "pools",
+            Self::Volumes => "volumes",
+            Self::Targets => "targets",
+            Self::Replicas => "replicas",
+            Self::Snapshots => "snapshots",
+            Self::Hosts => "hosts",
+            Self::Shares => "shares",
+            Self::Switchovers => "switchovers",
+            Self::Cluster => "cluster",
+        }
+    }
+
+    pub(crate) fn singular(self) -> &'static str {
+        self.plural().trim_end_matches('s')
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    #[default]
+    Table,
+    Wide,
+    Json,
+    Yaml,
+    Name,
+}
+
+const SERVER_HELP: &str =
+    "The controller's REST address [default: $HOLDFAST_SERVER, else http://127.0.0.1:7421]";
+
+/// Which controller is asked.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Connection {
+    #[arg(long, value_name = "URL", help = SERVER_HELP)]
+    pub server: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Get {
+    pub kind: Kind,
+    /// Only this one, by its id or name
+    pub name: Option<String>,
+    /// Only those with these labels: key=value,key=value
+    #[arg(short = 'l', long)]
+    pub labels: Option<String>,
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+    /// Print what changes, as it changes
+    #[arg(short, long)]
+    pub watch: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// How a change is made.
+#[derive(Clone, Debug, Args)]
+pub struct Manner {
+    /// Only tell what would be done, and what it would cost
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Refuse if the plan is not the one that a dry run showed
+    #[arg(long, value_name = "PLAN")]
+    pub if_plan: Option<String>,
+    /// Do not wait until it is done
+    #[arg(long)]
+    pub no_wait: bool,
+    /// How long to wait
+    #[arg(long, default_value = "60s")]
+    pub timeout: String,
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// List resources, or one of them
+    Get(Get),
+    /// Show all of one resource, with its words and its last events
+    Describe {
+        kind: Kind,
+        name: String,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Make a volume, a pool or a snapshot
+    #[command(subcommand)]
+    Create(Create),
+    /// Delete a volume, a pool or a snapshot
+    Delete {
+        kind: Kind,
+        name: String,
+        /// With a volume's snapshots
+        #[arg(long)]
+        with_snapshots: bool,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Change the count of a volume's replicas
+    Scale {
+        volume: String,
+        #[arg(long)]
+        replicas: u8,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Make a volume larger
+    Resize {
+        volume: String,
+        #[arg(long, value_parser = size)]
+        size: Bytes,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Give a volume to hosts
+    Publish {
+        volume: String,
+        #[arg(long = "host", required = true)]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Take a volume from a host
+    Unpublish {
+        volume: String,
+        #[arg(long)]
+        host: String,
+        /// The host is gone for good: do not wait for its word, it is fenced
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Export a volume over NFS to hosts; to none, to end it
+    Share {
+        volume: String,
+        #[arg(long = "host")]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Serve the best remaining copy of a volume whose healthy copies are lost for good
+    Promote {
+        volume: String,
+        /// Writes that only the lost copies had are gone
+        #[arg(long)]
+        accept_data_loss: bool,
+        #[arg(long)]
+        replica: Option<model::ReplicaId>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Place nothing new on a node
+    Cordon {
+        node: String,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Let a node take new things again
+    Uncordon {
+        node: String,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Move targets and replicas off a node
+    Drain {
+        node: String,
+        /// End the drain
+        #[arg(long)]
+        cancel: bool,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Set labels of a node: key=value, or key- to take one away
+    Label {
+        node: String,
+        #[arg(required = true)]
+        labels: Vec<String>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// Give up a node or a pool that will never return
+    Forget {
+        kind: Kind,
+        name: String,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    /// What happened
+    Events {
+        /// Go on as it happens
+        #[arg(short, long)]
+        follow: bool,
+        /// Only those after this number
+        #[arg(long)]
+        after: Option<u64>,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Why a resource is as it is, and the next step
+    Why {
+        kind: Kind,
+        name: String,
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Start a new era from what the pools carry, when the store is lost or too old
+    Recover {
+        /// Bring this volume back although its newest copies are not all here
+        #[arg(long = "accept-data-loss", value_name = "VOLUME-ID")]
+        accept_data_loss: Vec<model::VolumeId>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Create {
+    Volume {
+        name: String,
+        #[arg(long, value_parser = size)]
+        size: Bytes,
+        #[arg(long, default_value_t = 3)]
+        replicas: u8,
+        /// Take space when it is written
+        #[arg(long)]
+        thin: bool,
+        /// No two replicas share a value of this label
+        #[arg(long, value_name = "LABEL")]
+        spread: Vec<String>,
+        /// Only where this label has this value
+        #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+        affinity: Vec<(String, String)>,
+        /// Keep its replicas apart from those of others in this group
+        #[arg(long)]
+        group: Option<String>,
+        /// Start from this snapshot, by its id
+        #[arg(long, value_name = "SNAPSHOT-ID")]
+        from: Option<model::SnapshotId>,
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    Pool {
+        name: String,
+        #[arg(long)]
+        node: String,
+        /// A device or file on that node
+        #[arg(long = "disk", required = true)]
+        disks: Vec<String>,
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        manner: Manner,
+    },
+    Snapshot {
+        name: String,
+        #[arg(long)]
+        volume: String,
+        #[command(flatten)]
+        manner: Manner,
+    },
+}
+
+impl Command {
+    /// Which controller is asked.
+    pub fn connection(&self) -> &Connection {
+        match self {
+            Self::Get(get) => &get.connection,
+            Self::Describe { connection, .. }
+            | Self::Events { connection, .. }
+            | Self::Why { connection, .. } => connection,
+            Self::Create(
+                Create::Volume { manner, .. }
+                | Create::Pool { manner, .. }
+                | Create::Snapshot { manner, .. },
+            )
+            | Self::Delete { manner, .. }
+            | Self::Scale { manner, .. }
+            | Self::Resize { manner, .. }
+            | Self::Publish { manner, .. }
+            | Self::Unpublish { manner, .. }
+            | Self::Share { manner, .. }
+            | Self::Promote { manner, .. }
+            | Self::Cordon { manner, .. }
+            | Self::Uncordon { manner, .. }
+            | Self::Drain { manner, .. }
+            | Self::Label { manner, .. }
+            | Self::Forget { manner, .. }
+            | Self::Recover { manner, .. } => &manner.connection,
+        }
+    }
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: model::Invalid| error.to_string())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it must be key=value")?;
+    Ok((key.to_owned(), value.to_owned()))
+}

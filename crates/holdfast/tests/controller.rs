@@ -1,0 +1,99 @@
+//! The controller and the commands as real processes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Output, Stdio},
+};
+
+/// A running controller, ended when it is dropped.
+struct Controller {
+    child: Child,
+    server: String,
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn holdfast(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    command.args(arguments);
+    command
+}
+
+/// It tells in its log where it listens: the ports are its own choice.
+fn start(folder: &std::path::Path) -> Controller {
+    let store = format!("embedded:{}", folder.display());
+    let (any, none) = ("127.0.0.1:0", Stdio::null());
+    let mut child = holdfast(&["controller", "--store", &store, "--listen", any, "--rest", any])
+        .stdin(none)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = log.lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("rest")).unwrap();
+    let plain: String =
+        line.split('\u{1b}').map(|part| part.trim_start_matches(|c| c != 'm')).collect();
+    let address = plain.rsplit("127.0.0.1:").next().unwrap();
+    let port: String = address.chars().take_while(char::is_ascii_digit).collect();
+    // Nobody reads on, and a full pipe must not stop it.
+    std::thread::spawn(move || lines.for_each(drop));
+    Controller { child, server: format!("http://127.0.0.1:{port}") }
+}
+
+fn say(controller: &Controller, arguments: &[&str]) -> Output {
+    holdfast(arguments).env("HOLDFAST_SERVER", &controller.server).output().unwrap()
+}
+
+/// A leader answers within a moment of its start; there is nothing to wait on but its word.
+fn until_it_leads(controller: &Controller) {
+    for _ in 0..2_000 {
+        let said = say(controller, &["get", "cluster", "-o", "json"]);
+        if String::from_utf8_lossy(&said.stdout).contains("\"leading\": true") {
+            return;
+        }
+    }
+    panic!("it never leads");
+}
+
+#[test]
+fn a_controller_is_asked_by_the_commands_of_the_same_binary() {
+    let folder = tempfile::tempdir().unwrap();
+    let controller = start(folder.path());
+    until_it_leads(&controller);
+    let said = say(&controller, &["get", "nodes"]);
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), "no nodes\n");
+    let said = say(&controller, &["create", "volume", "v", "--size", "1GiB"]);
+    let words = String::from_utf8(said.stderr).unwrap();
+    assert!(!said.status.success() && words.contains("no pool can take"), "{words}");
+    let said = say(&controller, &["doctor"]);
+    let words = String::from_utf8(said.stdout).unwrap();
+    assert!(said.status.success() && words.contains(" 0 findings"), "{words}");
+}
+
+/// OP-4 in part: who stops in good order leaves a store that the next one takes at once.
+#[test]
+fn a_controller_that_is_told_to_stop_exits_well_and_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut controller = start(folder.path());
+    until_it_leads(&controller);
+    let id = controller.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(controller.child.wait().unwrap().success());
+    until_it_leads(&start(folder.path()));
+}
+
+#[test]
+fn a_controller_does_not_listen_to_strangers_unless_told_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().display());
+    let arguments = ["controller", "--store", &store, "--listen", "0.0.0.0:0"];
+    let refused = holdfast(&arguments).output().unwrap();
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && words.contains("--insecure"), "{words}");
+}
