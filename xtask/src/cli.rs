@@ -38,6 +38,11 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Run the data plane on real processes: `e2e engine [--rounds N] [--replicas N]`.
+    E2e {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Run a benchmark by name; without a name, list them.
     Bench {
         name: Option<String>,
@@ -74,6 +79,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             Ok(exit(suite::run(&root, &tiers, suite::Mode::from_env(install))?))
         }
         Task::Sim { args } => shell::cargo_exit(&root, tiers::SIM, &args),
+        Task::E2e { args } => shell::cargo_exit(&root, tiers::E2E, &args),
         Task::Bench { name, args } => bench::run(&root, name.as_deref(), &args),
         Task::Fuzz { names, seconds } => Ok(exit(fuzz::run(&root, &names, seconds)?)),
         Task::Gen { check: true } => Ok(exit(generated::check(&root)?)),

@@ -31,6 +31,10 @@ pub(crate) enum Work {
 pub(crate) const SIM: &[&str] =
     &["run", "--quiet", "--release", "--package", "sim", "--bin", "holdfast-sim", "--"];
 
+/// Real engines as processes.
+pub(crate) const E2E: &[&str] =
+    &["run", "--quiet", "--package", "e2e", "--bin", "holdfast-e2e", "--"];
+
 const ETCD: Need = Need { program: "etcd", installer: Installer::Apt("etcd-server") };
 
 const CARGO_DENY: Need = Need {
@@ -110,6 +114,26 @@ pub(crate) const TIERS: &[Tier] = &[
         needs: &[],
         env: &[],
         work: Work::Sim(&["--exhaustive", "--short"]),
+    },
+    Tier {
+        name: "e2e-engine",
+        about: "engines as processes, killed and stopped under a verifying workload, in short form",
+        needs: &[],
+        env: &[],
+        work: Work::Cargo(&[
+            "run",
+            "--quiet",
+            "--package",
+            "e2e",
+            "--bin",
+            "holdfast-e2e",
+            "--",
+            "engine",
+            "--rounds",
+            "2",
+            "--size-mib",
+            "128",
+        ]),
     },
     Tier {
         name: "deny",

@@ -25,6 +25,10 @@ const SPACE: Family = Family::gauge(
 );
 const REBUILD: Family =
     Family::gauge("holdfast_rebuild_percent", "Progress of the copy to a replica.");
+const COPIED: Family = Family::counter(
+    "holdfast_volume_copied_bytes_total",
+    "Bytes that the target copied between replicas: resyncs, rebuilds and repairs.",
+);
 const HEALTHY: Family =
     Family::gauge("holdfast_volume_healthy_replicas", "Replicas recorded healthy by the target.");
 const SESSIONS: Family = Family::gauge("holdfast_connections", "Open connections.");
@@ -63,6 +67,9 @@ impl Shard {
             for (kind, bytes) in sheet {
                 page.value(SPACE, &[("pool", &id.to_string()), ("kind", kind)], bytes.0);
             }
+        }
+        for (volume, home) in &self.targets.homes {
+            page.value(COPIED, &[("volume", &volume.to_string())], home.copied);
         }
         for (volume, home) in &self.targets.homes {
             let healthy = home.machine.record().healthy().count();

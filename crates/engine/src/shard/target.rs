@@ -43,6 +43,8 @@ pub(super) struct Home {
     /// Commands that are several to the machine, or that need a look at what it answers.
     composed: BTreeMap<u64, Composed>,
     pub(super) flow: Flow,
+    /// Bytes that were copied from replica to replica.
+    pub(super) copied: u64,
 }
 
 /// What becomes of a command's answer.
@@ -100,6 +102,7 @@ impl Shard {
             call: 0,
             composed: BTreeMap::new(),
             flow: Flow::default(),
+            copied: 0,
         };
         info!(%volume, %epoch, "target starting");
         self.targets.homes.insert(volume, home);
@@ -252,6 +255,9 @@ impl Shard {
                 None => self.close_child(volume, epoch, child, session),
             },
             Output::Send { child, session, tag, request } => {
+                if let mirror::Request::Fetch { extent } = &request {
+                    home.copied += extent.bytes();
+                }
                 match home.local.get(&(child, session)) {
                     Some(number) => {
                         let number = *number;

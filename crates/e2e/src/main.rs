@@ -1,0 +1,44 @@
+//! `holdfast-e2e`: engines as processes, killed and stopped under a verifying workload.
+//!
+//! Exit code 1: a block was lost or wrong, a command failed, or something never healed.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
+
+mod child;
+mod fleet;
+mod report;
+mod rounds;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "holdfast-e2e", about = "The data plane on real processes and files")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Strikes each engine in turn while a host verifies every block that it reads.
+    Engine(rounds::Options),
+    /// One engine, for the task above.
+    #[command(hide = true)]
+    Child(child::Options),
+}
+
+fn main() -> ExitCode {
+    let ended = match Cli::parse().task {
+        Task::Engine(options) => rounds::main(&options),
+        Task::Child(options) => child::main(&options),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("holdfast-e2e: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
