@@ -8,7 +8,7 @@ use e2e::{
     plan::{Plan, Seat, VOLUME, node},
     work::{Host, Seen as Work},
 };
-use engine::{Engine, Records, Settings, start};
+use engine::{Engine, Records, Settings, fault::Fault, start};
 use model::{Bytes, Millis, NodeId};
 use store::embedded::Embedded;
 
@@ -22,17 +22,22 @@ pub struct Rig {
     disks: Vec<PathBuf>,
     engines: Vec<Option<Engine>>,
     pub brain: Brain,
-    host: Host,
+    pub host: Host,
 }
 
 impl Rig {
     pub async fn new(replicas: usize) -> Self {
+        Self::on_disks_of(replicas, Bytes(SIZE.0 * 2)).await
+    }
+
+    /// With disks of this size, each.
+    pub async fn on_disks_of(replicas: usize, disk_size: Bytes) -> Self {
         log();
         let folder = tempfile::tempdir().unwrap();
         let disks: Vec<PathBuf> =
             (0..replicas).map(|at| folder.path().join(format!("disk{at}"))).collect();
         for disk in &disks {
-            std::fs::File::create(disk).unwrap().set_len(SIZE.0 * 2).unwrap();
+            std::fs::File::create(disk).unwrap().set_len(disk_size.0).unwrap();
         }
         let plan = Plan { disks: disks.clone(), size: SIZE, host_nqn: NQN.into() };
         let records = folder.path().join("store");
@@ -51,6 +56,11 @@ impl Rig {
 
     fn at(&self, wanted: NodeId) -> usize {
         (0..self.disks.len()).find(|at| node(*at) == wanted).unwrap()
+    }
+
+    pub async fn inject(&self, wanted: NodeId, fault: Fault) {
+        let engine = self.engines[self.at(wanted)].as_ref().unwrap();
+        engine.handle.inject(fault).await.unwrap();
     }
 
     pub fn other(&self, than: NodeId) -> NodeId {

@@ -14,7 +14,7 @@ use block::{Buffer, Extent};
 use mirror::{Answer, Fault, Input, Piece, Request};
 use model::{Epoch, NodeId, ReplicaId, VolumeId};
 use nvme::{
-    Digests, Op, Reply, Status,
+    Code, Digests, Op, Reply, Status,
     initiator::{Config, Out, Session},
     reservation::{Acquire, Command, Kind, Register},
 };
@@ -249,6 +249,12 @@ impl Shard {
                 }
             }
             Out::Ready(_) => link.pump(now, key.epoch),
+            Out::Done { result: Err(status), .. } if is_of_the_path(status) => {
+                // It says nothing about the replica: the same request may succeed on a session of
+                // the grace, and a read that was cut off is no reason to repair anything.
+                debug!(replica = %key.child, %status, "the session with a replica is of no use");
+                self.lose_child(key);
+            }
             Out::Done { tag, result } => {
                 if let Some(answer) = link.done(now, key.epoch, tag, result) {
                     let (tag, answer) = answer;
@@ -259,11 +265,15 @@ impl Shard {
             Out::Event(_) => {}
             Out::Dead { reason } => {
                 debug!(replica = %key.child, ?reason, "the session with a replica ended");
-                self.drop_link(key);
-                let Key { volume, child, session, .. } = key;
-                self.tell_target(volume, Input::ChildClosed { child, session });
+                self.lose_child(key);
             }
         }
+    }
+
+    fn lose_child(&mut self, key: Key) {
+        self.drop_link(key);
+        let Key { volume, child, session, .. } = key;
+        self.tell_target(volume, Input::ChildClosed { child, session });
     }
 }
 
@@ -349,6 +359,12 @@ impl Link {
         self.pump(now, epoch);
         Some((tag, answer))
     }
+}
+
+/// Whether a command failed only because its session did. A faulted replica says so in the same
+/// family of codes, and means it.
+fn is_of_the_path(status: Status) -> bool {
+    status.is_path_related() && status.code != Code::PersistentLoss
 }
 
 /// Whether it goes by another connection, or by several commands, so that order must be made.
