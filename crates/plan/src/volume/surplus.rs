@@ -29,16 +29,18 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
     None
 }
 
-/// The copies to stay: the good ones, as many as wanted, those in the roomiest pools first.
+/// The copies to stay: the good ones, as many as wanted. What only one of them holds of a snapshot
+/// comes first, then the target's own, then those in the roomiest pools.
 fn kept<'a, 'b>(look: &'b Look<'a>) -> Vec<&'b Copy<'a>> {
     let mut good: Vec<&Copy<'_>> =
         look.good().filter(|copy| !copy.is_retiring() && !copy.draining).collect();
     if good.len() > look.wanted() {
         let target = look.target().map(|target| target.node);
         good.sort_by_key(|copy| {
-            let local = Some(copy.replica.node) != target;
+            let replaceable = last_snapshot(look, copy).is_none();
+            let remote = Some(copy.replica.node) != target;
             let room = core::cmp::Reverse(look.world.room(copy.replica.pool));
-            (local, room, copy.replica.id)
+            (replaceable, remote, room, copy.replica.id)
         });
         good.truncate(look.wanted());
     }

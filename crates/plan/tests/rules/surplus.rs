@@ -179,9 +179,15 @@ fn a_copy_missing_from_its_pool_goes_by_the_word_of_a_target() {
 
 #[test]
 fn the_last_copy_of_a_snapshot_stays() {
+    let pools = "pool a1 b1 100G; pool c1 50G;";
     check(
-        "node a b c; pool a1 b1 100G; pool c1 50G; \
-         volume v 10G x2: a1, b1, c1; snapshot s of v: c1",
+        &format!("node a b c; {pools} volume v 10G x2: a1, b1, c1; snapshot s of v: c1"),
+        &["v: DropReplica v/b1 (Surplus 2)"],
+    );
+    check(
+        &format!(
+            "node a b; node c draining; {pools} volume v 10G x2: a1, b1, c1; snapshot s of v: c1"
+        ),
         &["v waits: SnapshotKept v/c1 s"],
     );
 }
