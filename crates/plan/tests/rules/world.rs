@@ -248,7 +248,7 @@ fn a_difference_says_the_same_as_the_whole() {
 fn a_difference_that_does_not_fit_asks_for_the_whole() {
     let mut scene = Scene::new("node a; pool a1");
     let old = scene.world.nodes[&scene.names.node("a")].inventory.clone().unwrap();
-    let fits = difference(&old, &Inventory { sequence: 2, ..old.clone() });
+    let fits = Difference::between(&old, &Inventory { sequence: 2, ..old.clone() });
     let later = Difference { base: 5, sequence: 6, ..fits.clone() };
     let other = Difference { instance: scene.names.instance("x"), ..fits.clone() };
     assert!(scene.world.observe_difference(later).is_err());
