@@ -22,7 +22,7 @@ pub(crate) async fn bind(what: &str, address: SocketAddr, trust: Trust) -> Resul
     listener.with_context(|| format!("listening for {what} on {address}"))
 }
 
-fn allow(what: &str, address: SocketAddr, trust: Trust) -> Result<()> {
+pub(crate) fn allow(what: &str, address: SocketAddr, trust: Trust) -> Result<()> {
     match (address.ip().is_loopback(), trust) {
         (true, _) => {}
         (false, Trust::Anyone) => warn!(%address, what, "listening without TLS: anyone is let in"),

@@ -1,14 +1,17 @@
 //! The one binary.
 //!
-//! For now it holds the controller, the commands for volumes, nodes and pools, and what a person
-//! needs at the store: checking, reading, backing up and restoring it, and judging its records by
-//! the promises. Engine and node join it as they are built.
+//! For now it holds the controller, the engine, the commands for volumes, nodes and pools, and what
+//! a person needs at disks, pools and the store: looking, checking, measuring, backing up, and
+//! judging records by the promises. The node joins it when it is built.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
 mod controller_command;
+mod disk_command;
 mod doctor;
+mod engine_command;
 mod listen;
+mod pool_command;
 mod store_command;
 mod user_command;
 
@@ -27,6 +30,14 @@ struct Arguments {
 enum Command {
     /// Run a controller: it decides what engines and hosts do
     Controller(controller_command::ControllerCommand),
+    /// Run an engine: a node's pools, replicas and targets
+    Engine(engine_command::EngineCommand),
+    /// Use a volume over NVMe/TCP: look, fill, verify, measure, serve as NBD
+    #[command(subcommand)]
+    Disk(disk_command::DiskCommand),
+    /// Make, check and read a pool that no engine has open
+    #[command(subcommand)]
+    Pool(pool_command::PoolCommand),
     /// Check, read, back up and restore an embedded store that no controller has open
     #[command(subcommand)]
     Store(store_command::StoreCommand),
@@ -41,6 +52,9 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Controller(command) => command.run(),
+        Command::Engine(command) => command.run(),
+        Command::Disk(command) => command.run(),
+        Command::Pool(command) => command.run(),
         Command::Store(command) => command.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Completions { shell } => {
