@@ -1,10 +1,15 @@
 //! One engine in a process of its own, which ends with the process that started it.
 
-use std::{io::Read, net::SocketAddr, path::PathBuf};
+use std::{
+    io::Read,
+    net::SocketAddr,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use engine::{Records, Settings, start};
+use engine::{Records, Settings, StartError, start};
 use model::{Millis, NodeId};
 
 #[derive(Clone, Debug, Args)]
@@ -24,6 +29,9 @@ pub struct Options {
     pub idle_ms: u64,
 }
 
+/// A port that is still taken after this is somebody else's.
+const PORT_WAIT: Duration = Duration::from_secs(10);
+
 pub fn main(options: &Options) -> Result<()> {
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::DEBUG)
@@ -40,7 +48,22 @@ pub fn main(options: &Options) -> Result<()> {
 }
 
 async fn serve(options: &Options) -> Result<()> {
-    let settings = Settings {
+    // The ring of a process that was killed may keep its port for a moment after its end.
+    let deadline = Instant::now() + PORT_WAIT;
+    let _engine = loop {
+        match start(settings(options), Vec::new()).await {
+            Err(StartError::Listen { .. }) if Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            started => break started.context("starting the engine")?,
+        }
+    };
+    std::future::pending::<()>().await;
+    Ok(())
+}
+
+fn settings(options: &Options) -> Settings {
+    Settings {
         node: NodeId(options.node),
         name: options.node.to_string(),
         listen: options.listen,
@@ -53,8 +76,5 @@ async fn serve(options: &Options) -> Result<()> {
         takes_faults: true,
         times: mirror::Times { idle: Millis(options.idle_ms), ..mirror::Times::default() },
         throttle: mirror::Throttle::default(),
-    };
-    let _engine = start(settings, Vec::new()).await.context("starting the engine")?;
-    std::future::pending::<()>().await;
-    Ok(())
+    }
 }

@@ -5,6 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
 };
 
 use anyhow::{Context, Result};
@@ -102,6 +103,16 @@ impl Drop for Fleet {
     }
 }
 
+/// Outside the range from which the kernel gives ports to those who dial: a port of an engine that
+/// is away for a moment must not be given to anybody.
 fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 12_000 + u16::try_from(std::process::id() % 900)? * 20;
+    for _ in 0..1_000 {
+        let at = SocketAddr::from(([127, 0, 0, 1], first + NEXT.fetch_add(1, Ordering::Relaxed)));
+        if TcpListener::bind(at).is_ok() {
+            return Ok(at);
+        }
+    }
+    anyhow::bail!("no port is free")
 }

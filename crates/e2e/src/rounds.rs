@@ -169,8 +169,18 @@ impl Run {
                 self.fleet.start(at)
             }
             Strike::Restart => {
+                let record = self.brain.seen.borrow().record.clone().context("no record")?;
                 self.fleet.kill(at)?;
-                self.fleet.start(at)
+                self.fleet.start(at)?;
+                // A process is another one after that: the record says so before all is well.
+                let is_noticed = move |seen: &Seen| {
+                    let is_other = |now: &model::Membership| {
+                        (now.epoch, now.roster) != (record.epoch, record.roster)
+                    };
+                    seen.record.as_ref().is_some_and(is_other)
+                };
+                self.brain.until("another roster or epoch", PATIENCE, is_noticed).await?;
+                Ok(())
             }
             Strike::Stop(time) => {
                 self.fleet.signal(at, Signal::STOP)?;
