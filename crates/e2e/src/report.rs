@@ -27,7 +27,7 @@ impl Report {
         for (what, gaps) in &self.gaps {
             let mut gaps = gaps.clone();
             gaps.sort();
-            let of = |part: usize| gaps[(gaps.len() - 1) * part / 100].as_secs_f64();
+            let of = |part: usize| gaps[((gaps.len() - 1) * part).div_ceil(100)].as_secs_f64();
             let (p50, p99, max) = (of(50), of(99), of(100));
             println!("{what:40} {:>5} {p50:>8.2}s {p99:>8.2}s {max:>8.2}s", gaps.len());
         }
