@@ -37,6 +37,10 @@ pub(crate) const E2E: &[&str] =
 
 const ETCD: Need = Need { program: "etcd", installer: Installer::Apt("etcd-server") };
 
+const FIO: Need = Need { program: "fio", installer: Installer::Apt("fio") };
+
+const QEMU_IMG: Need = Need { program: "qemu-img", installer: Installer::Apt("qemu-utils") };
+
 const CARGO_DENY: Need = Need {
     program: "cargo-deny",
     installer: Installer::Cargo { package: "cargo-deny", version: "^0.20" },
@@ -134,6 +138,13 @@ pub(crate) const TIERS: &[Tier] = &[
             "--size-mib",
             "128",
         ]),
+    },
+    Tier {
+        name: "tools",
+        about: "fio, qemu-img and a verifying workload on a real target that is killed",
+        needs: &[FIO, QEMU_IMG],
+        env: &[],
+        work: Work::CargoTest(&["--package", "holdfast", "--test", "tools"]),
     },
     Tier {
         name: "deny",

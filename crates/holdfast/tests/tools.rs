@@ -1,0 +1,180 @@
+//! The data plane as its users meet it: the real binary, killed, and other people's tools on it.
+//!
+//! Not among the tests that `cargo test` runs unasked: it needs fio and qemu-img.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+const HOLDFAST: &str = env!("CARGO_BIN_EXE_holdfast");
+const SIZE: u64 = 64 << 20;
+
+/// A process that ends with the test, and the first word of its output that was waited for.
+struct Running {
+    child: Child,
+    /// Kept open, so that it can go on printing.
+    _out: BufReader<ChildStdout>,
+    word: String,
+}
+
+impl Running {
+    /// Returns when it has printed a line that begins like this; keeps that line's last word.
+    fn start(folder: &Path, args: &[&str], awaited: &str) -> Self {
+        let mut command = Command::new(HOLDFAST);
+        command.current_dir(folder).args(args).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        loop {
+            let mut line = String::new();
+            assert!(out.read_line(&mut line).unwrap() > 0, "{args:?} ended");
+            if line.starts_with(awaited) {
+                let word = line.split_whitespace().next_back().unwrap().into();
+                return Self { child, _out: out, word };
+            }
+        }
+    }
+
+    /// `kill -9`.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A mirrored volume on two files.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let spec = format!(
+            "listen = \"{port}\"\nstate = \"state\"\n\
+             [[volume]]\nname = \"data\"\nsize = \"{SIZE}\"\ndisks = [\"a.pool\", \"b.pool\"]\n"
+        );
+        fs::write(folder.path().join("spec.toml"), spec).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn serve(&self) -> Running {
+        Running::start(self.folder.path(), &["engine", "--serve", "spec.toml"], "data ")
+    }
+
+    fn nbd(&self, uri: &str) -> Running {
+        let socket = self.path("nbd");
+        let args = ["disk", "nbd", uri, "--listen", socket.to_str().unwrap()];
+        Running::start(self.folder.path(), &args, "nbd")
+    }
+
+    fn disk(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(HOLDFAST);
+        command.current_dir(self.folder.path()).arg("disk").args(args);
+        command
+    }
+}
+
+fn succeed(command: &mut Command) -> String {
+    let done = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{command:?}: {out}{err}");
+    out.into_owned()
+}
+
+#[test]
+fn fio_finds_every_block_that_it_wrote_through_nbd() {
+    let place = Place::new();
+    let target = place.serve();
+    let nbd = place.nbd(&target.word);
+    let uri = format!("--uri={}", nbd.word);
+    succeed(Command::new("fio").current_dir(place.folder.path()).args([
+        "--name=v",
+        "--ioengine=nbd",
+        &uri,
+        "--rw=randrw",
+        "--bs=4k",
+        "--iodepth=16",
+        "--size=32M",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--verify_state_save=0",
+        "--fsync=64",
+    ]));
+}
+
+#[test]
+fn qemu_img_gets_back_the_bytes_that_it_copied_in() {
+    let place = Place::new();
+    let target = place.serve();
+    let nbd = place.nbd(&target.word);
+    let mut image = vec![0; usize::try_from(SIZE).unwrap()];
+    // Data, holes, and an end that is not a round number.
+    for (at, byte) in image.iter_mut().enumerate().take(50_000_001) {
+        *byte = if (at >> 20) % 5 == 4 {
+            0
+        } else {
+            (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]
+        };
+    }
+    fs::write(place.path("in.raw"), &image).unwrap();
+    let (from, to) = (place.path("in.raw"), place.path("out.raw"));
+    let convert = ["convert", "-f", "raw", "-O", "raw"];
+    succeed(Command::new("qemu-img").args(convert).arg("-n").arg(&from).arg(&nbd.word));
+    succeed(Command::new("qemu-img").args(convert).arg(&nbd.word).arg(&to));
+    assert!(fs::read(&to).unwrap() == image, "the bytes differ");
+}
+
+#[test]
+fn no_acknowledged_write_is_lost_when_the_target_is_killed() {
+    let place = Place::new();
+    let mut target = place.serve();
+    let uri = target.word.clone();
+    succeed(&mut place.disk(&["fill", &uri, "--ledger", "ledger"]));
+    let args = ["verify", &uri, "--ledger", "ledger", "--seconds", "8", "--no-check", "-o", "json"];
+    let workload = place.disk(&args).stdout(Stdio::piped()).spawn().unwrap();
+    for _ in 0..3 {
+        // Passes time, and shows that the target serves.
+        succeed(&mut place.disk(&["bench", &uri, "--read", "--seconds", "1", "--depth", "2"]));
+        target.kill();
+        target = place.serve();
+    }
+    let done = workload.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert!(told["path_changes"].as_u64().unwrap() > 0, "it never noticed: {told}");
+    assert!(told["writes"].as_u64().unwrap() > 0, "{told}");
+    succeed(&mut place.disk(&["verify", &uri, "--ledger", "ledger", "--seconds", "0"]));
+}
+
+/// The ledger's judgement is worth something only if it can be bad.
+#[test]
+fn verify_names_the_block_that_somebody_else_wrote() {
+    let place = Place::new();
+    let target = place.serve();
+    succeed(&mut place.disk(&["fill", &target.word, "--ledger", "ledger"]));
+    let write = ["bench", &target.word, "--write", "--seconds", "1", "--depth", "1"];
+    succeed(&mut place.disk(&write));
+    let mut check = place.disk(&["verify", &target.word, "--ledger", "ledger", "--seconds", "0"]);
+    let done = check.output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("WRONG: block "));
+}
