@@ -113,6 +113,13 @@ pub(crate) const TIERS: &[Tier] = &[
         work: Work::Sim(&["--broken", "all", "--no-shrink"]),
     },
     Tier {
+        name: "sim-data-seeds",
+        about: "targets, replicas and pools on disks that forget: 60 seeds",
+        needs: &[],
+        env: &[],
+        work: Work::Sim(&["--data", "--seeds", "60"]),
+    },
+    Tier {
         name: "sim-data",
         about: "small worlds of the data plane, explored in short form",
         needs: &[],

@@ -34,6 +34,7 @@ mod user;
 mod broken;
 mod cases;
 
+pub mod data_plane;
 pub mod exhaustive;
 
 pub use broken::{BrokenBrain, Caught, Sound, broken_brains, catch, forgetful_brains};

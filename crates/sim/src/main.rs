@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
 mod data;
+mod data_command;
 mod hunt;
 mod summary;
 
@@ -71,6 +72,9 @@ struct Arguments {
     /// Walk through deeper worlds of the data plane at random, so many times
     #[arg(long, value_name = "WALKS")]
     walks: Option<u64>,
+    /// Run the data plane: targets, replicas and pools on disks that forget
+    #[arg(long)]
+    data: bool,
 }
 
 /// Seeds of a run that names no number.
@@ -82,6 +86,9 @@ const SEEDS_FOR_COVERAGE: u64 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.data {
+        return data_command::run(&arguments);
+    }
     let only = arguments.only.as_deref().unwrap_or_default();
     if arguments.exhaustive {
         return data::explore_all(Duration::from_mins(arguments.minutes), arguments.short, only);

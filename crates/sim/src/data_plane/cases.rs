@@ -1,0 +1,245 @@
+//! Failures by name, each with a host at work all the while, and what must be seen of them.
+
+use super::{Fault, Kind, PlannedFault, Report, Rules, Scene, run, run::Failure};
+
+/// A failure of the list of those that are expected, with real data.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub name: &'static str,
+    copies: usize,
+    /// By milliseconds.
+    faults: &'static [(u64, Fault)],
+    /// Notices of targets that must have been seen.
+    sees: &'static [&'static str],
+    /// And those that must not.
+    never: &'static [&'static str],
+}
+
+/// The seed that cases are run with.
+const SEED: u64 = 1;
+
+/// The target is on the first node from the start of the fifth second on.
+const AT_FIRST: Fault = Fault::Move { node: 0 };
+
+const fn case(name: &'static str, copies: usize, faults: &'static [(u64, Fault)]) -> Case {
+    Case { name, copies, faults, sees: &[], never: &["unflushed lost"] }
+}
+
+impl Case {
+    const fn sees(mut self, sees: &'static [&'static str]) -> Self {
+        self.sees = sees;
+        self
+    }
+
+    const fn never(mut self, never: &'static [&'static str]) -> Self {
+        self.never = never;
+        self
+    }
+
+    pub fn run(&self, is_traced: bool) -> Report {
+        let first = PlannedFault { at: 500, fault: AT_FIRST };
+        let rest = self.faults.iter().map(|(at, fault)| PlannedFault { at: *at, fault: *fault });
+        let faults = std::iter::once(first).chain(rest).collect();
+        let scene = Scene { copies: self.copies, time: 24_000, faults };
+        let mut report = run(SEED, &scene, Rules::default(), is_traced);
+        let has = |kind: &&&str| report.counts.notices.contains_key(**kind);
+        let missing = self.sees.iter().find(|kind| !has(kind));
+        let unwanted = self.never.iter().find(has);
+        let words = missing.map(|kind| format!("never seen: {kind}"));
+        let words = words.or_else(|| unwanted.map(|kind| format!("seen: {kind}")));
+        if report.failure.is_none() {
+            let (kind, promise) = (Kind::BrokenPromise, "case");
+            report.failure = words.map(|words| Failure { kind, promise, words });
+        }
+        report
+    }
+}
+
+/// In the order of the matrix, then of the scenarios.
+pub const CASES: &[Case] = &[
+    case(
+        "a_connection_lost_in_the_middle_of_writes_is_found_again",
+        2,
+        &[(7_000, Fault::Drop { node: 1 }), (7_400, Fault::Drop { node: 1 })],
+    )
+    .never(&["excluded", "unflushed lost"]),
+    case(
+        "a_replica_that_is_cut_off_is_excluded_and_comes_back_for_a_part",
+        2,
+        &[(7_000, Fault::Cut { a: 0, b: 1, lasts: 9_000 })],
+    )
+    .sees(&["excluded", "returned for a part", "admitted"])
+    .never(&["returned for all", "unflushed lost"]),
+    case(
+        "a_disk_that_stalls_is_excluded_and_ends_its_writes_too_late",
+        2,
+        &[(7_000, Fault::Stall { node: 1, lasts: 9_000 })],
+    )
+    .sees(&["excluded", "admitted"]),
+    case(
+        "a_target_killed_under_load_leaves_only_dirty_regions_to_copy",
+        2,
+        &[(7_000, Fault::Kill { node: 0, down: 3_000 })],
+    )
+    .never(&["returned for all", "unflushed lost"]),
+    case(
+        "a_replica_without_power_gets_back_what_it_had_not_flushed",
+        2,
+        &[(7_000, Fault::Power { node: 1, down: 1_000 })],
+    )
+    .sees(&["excluded", "returned for a part", "admitted"]),
+    case(
+        "every_node_without_power_makes_the_first_flush_fail",
+        2,
+        &[(7_000, Fault::PowerAll { down: 500 })],
+    )
+    .sees(&["unflushed lost"])
+    .never(&[]),
+    case(
+        "a_target_cut_off_from_the_store_alone_goes_on",
+        2,
+        &[(7_000, Fault::StoreCut { node: 0, lasts: 9_000 })],
+    )
+    .never(&["lost", "self-fenced", "unflushed lost"]),
+    case(
+        "a_target_cut_off_from_the_store_and_a_replica_acknowledges_nothing",
+        2,
+        &[
+            (7_000, Fault::StoreCut { node: 0, lasts: 12_000 }),
+            (7_500, Fault::Power { node: 1, down: 12_000 }),
+        ],
+    )
+    .sees(&["lost"]),
+    case(
+        "an_old_target_that_is_isolated_reads_and_writes_nothing",
+        2,
+        &[(7_000, Fault::Isolate { node: 0, lasts: 9_000 }), (7_200, Fault::Move { node: 1 })],
+    )
+    .sees(&["self-fenced"]),
+    case(
+        "an_engine_killed_and_started_at_once_has_every_write",
+        2,
+        &[(7_000, Fault::Kill { node: 0, down: 0 }), (9_000, Fault::Kill { node: 1, down: 0 })],
+    )
+    .sees(&["admitted"]),
+    case(
+        "a_slow_store_during_a_fault_is_only_slow",
+        2,
+        &[
+            (7_000, Fault::StoreSlow { lasts: 9_000, by: 1_500 }),
+            (7_100, Fault::Kill { node: 1, down: 4_000 }),
+        ],
+    )
+    .sees(&["excluded", "admitted"]),
+    case(
+        "a_sync_that_fails_excludes_the_replica",
+        2,
+        &[(7_000, Fault::SyncFails { node: 1, lasts: 4_000 })],
+    )
+    .sees(&["excluded", "admitted"]),
+    case("a_full_pool_degrades_the_volume", 2, &[(1_000, Fault::Full { node: 1, lasts: 9_000 })]),
+    case("every_pool_full_is_told_to_the_host", 2, &[(1_000, Fault::FullAll { lasts: 9_000 })]),
+    case(
+        "a_source_that_fails_during_a_rebuild_is_replaced",
+        3,
+        &[
+            (7_000, Fault::Power { node: 2, down: 1_500 }),
+            (8_700, Fault::Kill { node: 1, down: 3_000 }),
+        ],
+    )
+    .sees(&["excluded", "admitted"]),
+    case(
+        "a_destination_that_fails_during_a_rebuild_begins_where_it_was",
+        2,
+        &[
+            (7_000, Fault::Power { node: 1, down: 1_500 }),
+            (8_700, Fault::Power { node: 1, down: 1_500 }),
+        ],
+    )
+    .sees(&["excluded", "admitted"]),
+    case(
+        "two_of_three_nodes_are_away_while_one_goes_on",
+        3,
+        &[
+            (6_000, Fault::Kill { node: 1, down: 9_000 }),
+            (6_500, Fault::Power { node: 2, down: 10_000 }),
+        ],
+    )
+    .sees(&["excluded", "admitted"]),
+    case(
+        "a_target_that_dies_during_a_rebuild_leaves_its_map",
+        2,
+        &[
+            (7_000, Fault::Kill { node: 1, down: 1_000 }),
+            (8_200, Fault::Kill { node: 0, down: 500 }),
+        ],
+    )
+    .sees(&["admitted"]),
+    case(
+        "a_target_that_moves_again_and_again_reads_what_was_written",
+        2,
+        &[
+            (5_000, Fault::Move { node: 1 }),
+            (9_000, Fault::Move { node: 2 }),
+            (13_000, Fault::Move { node: 0 }),
+            (17_000, Fault::Move { node: 1 }),
+        ],
+    ),
+    case(
+        "a_snapshot_during_a_fault_is_whole_or_nowhere",
+        3,
+        &[
+            (7_000, Fault::Snapshot),
+            (7_001, Fault::Kill { node: 1, down: 1_000 }),
+            (12_000, Fault::Snapshot),
+        ],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One test for each, named as it is.
+    macro_rules! cases {
+        ($($name:ident)*) => {
+            $(
+                #[test]
+                fn $name() {
+                    let case = CASES.iter().find(|case| case.name == stringify!($name)).unwrap();
+                    assert_eq!(case.run(false).failure, None);
+                }
+            )*
+
+            #[test]
+            fn every_case_is_a_test() {
+                let tests = [$(stringify!($name)),*];
+                let cases: Vec<_> = CASES.iter().map(|case| case.name).collect();
+                assert_eq!(cases, tests);
+            }
+        };
+    }
+
+    cases! {
+        a_connection_lost_in_the_middle_of_writes_is_found_again
+        a_replica_that_is_cut_off_is_excluded_and_comes_back_for_a_part
+        a_disk_that_stalls_is_excluded_and_ends_its_writes_too_late
+        a_target_killed_under_load_leaves_only_dirty_regions_to_copy
+        a_replica_without_power_gets_back_what_it_had_not_flushed
+        every_node_without_power_makes_the_first_flush_fail
+        a_target_cut_off_from_the_store_alone_goes_on
+        a_target_cut_off_from_the_store_and_a_replica_acknowledges_nothing
+        an_old_target_that_is_isolated_reads_and_writes_nothing
+        an_engine_killed_and_started_at_once_has_every_write
+        a_slow_store_during_a_fault_is_only_slow
+        a_sync_that_fails_excludes_the_replica
+        a_full_pool_degrades_the_volume
+        every_pool_full_is_told_to_the_host
+        a_source_that_fails_during_a_rebuild_is_replaced
+        a_destination_that_fails_during_a_rebuild_begins_where_it_was
+        two_of_three_nodes_are_away_while_one_goes_on
+        a_target_that_dies_during_a_rebuild_leaves_its_map
+        a_target_that_moves_again_and_again_reads_what_was_written
+        a_snapshot_during_a_fault_is_whole_or_nowhere
+    }
+}

@@ -1,0 +1,367 @@
+//! What goes wrong, and when, from a seed. Faults overlap.
+
+use model::{AttemptId, ReplicaId, SnapshotId, SnapshotItem};
+use pool::{Crash, Request};
+
+use super::{
+    disk_ops::Asker,
+    wire::Up,
+    world::{Event, NODES, STORE, VOLUME, World},
+};
+use crate::Random;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The engine of a node is killed, and starts again after so many milliseconds.
+    Kill {
+        node: usize,
+        down: u64,
+    },
+    Power {
+        node: usize,
+        down: u64,
+    },
+    PowerAll {
+        down: u64,
+    },
+    /// Two nodes do not hear each other for a while.
+    Cut {
+        a: usize,
+        b: usize,
+        lasts: u64,
+    },
+    /// Nor does a node hear the store.
+    Isolate {
+        node: usize,
+        lasts: u64,
+    },
+    /// A node and the store.
+    StoreCut {
+        node: usize,
+        lasts: u64,
+    },
+    /// Every connection to a replica drops; what was sent may still arrive.
+    Drop {
+        node: usize,
+    },
+    StoreDown {
+        lasts: u64,
+    },
+    StoreSlow {
+        lasts: u64,
+        by: u64,
+    },
+    StoreForgets,
+    SyncFails {
+        node: usize,
+        lasts: u64,
+    },
+    WritesFail {
+        node: usize,
+        lasts: u64,
+    },
+    ReadsFail {
+        node: usize,
+        lasts: u64,
+    },
+    Stall {
+        node: usize,
+        lasts: u64,
+    },
+    Full {
+        node: usize,
+        lasts: u64,
+    },
+    FullAll {
+        lasts: u64,
+    },
+    Move {
+        node: usize,
+    },
+    Snapshot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedFault {
+    /// In milliseconds.
+    pub at: u64,
+    pub fault: Fault,
+}
+
+impl Fault {
+    pub const KINDS: &[&str] = &[
+        "kill",
+        "power",
+        "power of all",
+        "cut",
+        "isolate",
+        "store cut",
+        "drop",
+        "store down",
+        "store slow",
+        "answer lost",
+        "sync fails",
+        "writes fail",
+        "reads fail",
+        "stall",
+        "pool full",
+        "all full",
+        "move",
+        "snapshot",
+    ];
+
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Kill { .. } => "kill",
+            Self::Power { .. } => "power",
+            Self::PowerAll { .. } => "power of all",
+            Self::Cut { .. } => "cut",
+            Self::Isolate { .. } => "isolate",
+            Self::StoreCut { .. } => "store cut",
+            Self::Drop { .. } => "drop",
+            Self::StoreDown { .. } => "store down",
+            Self::StoreSlow { .. } => "store slow",
+            Self::StoreForgets => "answer lost",
+            Self::SyncFails { .. } => "sync fails",
+            Self::WritesFail { .. } => "writes fail",
+            Self::ReadsFail { .. } => "reads fail",
+            Self::Stall { .. } => "stall",
+            Self::Full { .. } => "pool full",
+            Self::FullAll { .. } => "all full",
+            Self::Move { .. } => "move",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
+/// Faults of a seed, over so many milliseconds.
+pub fn generate(random: &mut Random, time: u64) -> Vec<PlannedFault> {
+    let count = random.between(3, 14);
+    // Most seeds are about few kinds, again and again; some about all.
+    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(23)).collect();
+    let mut faults: Vec<PlannedFault> = (0..count)
+        .map(|_| {
+            let kind = *random.pick(&kinds).unwrap_or(&0);
+            PlannedFault { at: random.between(300, time), fault: draw(random, kind) }
+        })
+        .collect();
+    faults.sort_by_key(|planned| planned.at);
+    faults
+}
+
+fn draw(random: &mut Random, kind: u64) -> Fault {
+    let node = usize::try_from(random.below(NODES as u64)).unwrap_or(0);
+    let b = (node + 1 + usize::try_from(random.below(2)).unwrap_or(0)) % NODES;
+    // Short and long: inside and outside of every grace.
+    let lasts = match random.below(3) {
+        0 => random.between(1, 300),
+        1 => random.between(300, 3_000),
+        _ => random.between(3_000, 12_000),
+    };
+    let down = if random.chance(300) { 0 } else { lasts };
+    match kind {
+        0..=3 => Fault::Kill { node, down },
+        4 | 5 => Fault::Power { node, down },
+        6 => Fault::PowerAll { down },
+        7 | 8 => Fault::Cut { a: node, b, lasts },
+        9 => Fault::Isolate { node, lasts },
+        10 => Fault::StoreCut { node, lasts },
+        11 | 12 => Fault::Drop { node },
+        13 => Fault::StoreDown { lasts },
+        14 => Fault::StoreSlow { lasts, by: random.between(1_000, 5_000) },
+        15 => Fault::StoreForgets,
+        16 => Fault::SyncFails { node, lasts },
+        17 => Fault::WritesFail { node, lasts },
+        18 => Fault::ReadsFail { node, lasts },
+        19 => Fault::Stall { node, lasts },
+        20 => Fault::Full { node, lasts },
+        21 if random.chance(500) => Fault::FullAll { lasts },
+        21 => Fault::Snapshot,
+        _ => Fault::Move { node },
+    }
+}
+
+fn filler() -> ReplicaId {
+    ReplicaId::from_u128(99)
+}
+
+impl World {
+    pub(super) fn strike(&mut self, fault: Fault) {
+        if self.is_calm {
+            return;
+        }
+        *self.counts.faults.entry(fault.kind()).or_default() += 1;
+        self.note(|| format!("FAULT {fault:?}"));
+        match fault {
+            Fault::Kill { node, down } => self.kill_for(node, Crash::Process, down),
+            Fault::Power { node, down } => self.kill_for(node, Crash::Power, down),
+            Fault::PowerAll { down } => {
+                for node in 0..NODES {
+                    let more = self.random.between(0, 2_000);
+                    self.kill_for(node, Crash::Power, down + more);
+                }
+            }
+            Fault::Cut { a, b, lasts } => self.cut(a, b, lasts),
+            Fault::Isolate { node, lasts } => {
+                for other in (0..NODES).chain([STORE]).filter(|other| *other != node) {
+                    self.cut(node, other, lasts);
+                }
+            }
+            Fault::StoreCut { node, lasts } => self.cut(node, STORE, lasts),
+            Fault::Drop { node } => self.drop_connections(node),
+            Fault::StoreDown { lasts } => self.store.down_until = self.now + lasts * 1_000,
+            Fault::StoreSlow { lasts, by } => {
+                self.store.slow = Some((self.now + lasts * 1_000, by * 1_000));
+            }
+            Fault::StoreForgets => self.store.lost_answers += 1,
+            Fault::Stall { node, lasts } => {
+                self.nodes[node].stalled_until = self.now + lasts * 1_000;
+            }
+            Fault::SyncFails { node, lasts }
+            | Fault::WritesFail { node, lasts }
+            | Fault::ReadsFail { node, lasts } => self.spoil_disk(node, lasts, fault),
+            Fault::Full { node, lasts } => self.fill_for(node, lasts),
+            Fault::FullAll { lasts } => {
+                *self.counts.faults.entry("pool full").or_default() += 1;
+                for node in 0..self.copies {
+                    self.fill_for(node, lasts);
+                }
+            }
+            Fault::Move { node } => self.control.wish = Some((node, None)),
+            Fault::Snapshot => self.take_snapshot(),
+        }
+    }
+
+    fn kill_for(&mut self, node: usize, crash: Crash, down: u64) {
+        self.kill(node, crash);
+        let process = self.nodes[node].process;
+        self.after(down * 1_000, Event::StartProcess { node, process });
+    }
+
+    fn cut(&mut self, a: usize, b: usize, lasts: u64) {
+        *self.cuts.entry((a.min(b), a.max(b))).or_default() += 1;
+        self.after(lasts * 1_000, Event::Heal { a, b });
+    }
+
+    /// Both ends find out, each in its own time.
+    fn drop_connections(&mut self, node: usize) {
+        let ids: Vec<u64> = self
+            .wires
+            .iter()
+            .filter(|(_, wire)| wire.to == node && !wire.is_local())
+            .filter(|(_, wire)| !wire.target_gone && !wire.replica_gone)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            let Some(wire) = self.wires.get_mut(&id) else { continue };
+            wire.up.clear();
+            self.send_up(id, Up::Closed);
+        }
+    }
+
+    fn spoil_disk(&mut self, node: usize, lasts: u64, fault: Fault) {
+        let it = &mut self.nodes[node];
+        it.is_bad = true;
+        match fault {
+            Fault::SyncFails { .. } => it.disk.fail_syncs(true),
+            Fault::WritesFail { .. } => it.disk.fail_writes(Some(0)),
+            _ => it.disk.fail_reads(true),
+        }
+        self.after(lasts * 1_000, Event::HealDisk { node });
+    }
+
+    /// Somebody repairs the disk; a pool that failed is opened anew.
+    pub(super) fn heal_disk(&mut self, node: usize) {
+        let it = &mut self.nodes[node];
+        it.is_bad = false;
+        it.disk.fail_syncs(false);
+        it.disk.fail_writes(None);
+        it.disk.fail_reads(false);
+        let is_faulted = it.up().is_some_and(|up| up.pool.fault().is_some());
+        self.note(|| format!("the disk of node {node} works again"));
+        if is_faulted {
+            self.kill_for(node, Crash::Process, 10);
+        }
+    }
+
+    fn fill_for(&mut self, node: usize, lasts: u64) {
+        let Some(up) = self.nodes[node].up() else { return };
+        let free = up.pool.stats().free.0 / block::BLOCK as u64;
+        self.fill(node, free);
+        self.after(lasts * 1_000, Event::FreeSpace { node });
+    }
+
+    /// As much as the pool gives away.
+    pub(super) fn fill(&mut self, node: usize, blocks: u64) {
+        if blocks < pool::CLUSTER {
+            return;
+        }
+        let new = pool::NewReplica {
+            replica: filler(),
+            volume: VOLUME,
+            blocks,
+            thin: false,
+            birth: None,
+            carried: (model::Revision::ZERO, Vec::new()),
+            origin: None,
+        };
+        self.ask_pool(node, Asker::Filler { blocks }, Request::Create(Box::new(new)));
+    }
+
+    pub(super) fn free_space(&mut self, node: usize) {
+        if self.nodes[node].up().is_none() {
+            self.after(100_000, Event::FreeSpace { node });
+            return;
+        }
+        self.ask_pool(node, Asker::Other, Request::Delete { replica: filler() });
+    }
+
+    fn take_snapshot(&mut self) {
+        let number = u128::from(self.counts.faults.get("snapshot").copied().unwrap_or(0));
+        let item = SnapshotItem {
+            snapshot: SnapshotId::from_u128(number),
+            name: format!("snapshot-{number}"),
+            attempt: AttemptId::from_u128(number),
+        };
+        self.want_snapshot(self.control.current, item);
+    }
+
+    /// A replica that lacks one that the others have is never healthy again: the control plane is
+    /// to replace it, or to delete the snapshot, as here.
+    pub(super) fn delete_snapshots(&mut self, node: usize) {
+        let Some(up) = self.nodes[node].up() else { return };
+        let found: Vec<_> = up.pool.snapshots().map(|s| (s.replica, s.snapshot)).collect();
+        for (replica, snapshot) in found {
+            if let Some(machine) = self.nodes[node].replica() {
+                machine.forget_snapshot(snapshot);
+            }
+            self.ask_pool(node, Asker::Other, Request::DeleteSnapshot { replica, snapshot });
+        }
+    }
+
+    /// From now on nothing new goes wrong, and what is wrong is repaired.
+    pub(super) fn calm(&mut self) {
+        self.note(|| "faults are over".into());
+        self.is_calm = true;
+        self.judge_snapshots();
+        for node in 0..self.copies {
+            self.delete_snapshots(node);
+        }
+        if self.counts.faults.contains_key("snapshot") {
+            // Targets learn at their start which snapshots a replica has.
+            self.control.wish = Some((0, None));
+        }
+        (self.store.down_until, self.store.slow, self.store.lost_answers) = (0, None, 0);
+        let cuts: Vec<_> = std::mem::take(&mut self.cuts).into_keys().collect();
+        for (a, b) in cuts {
+            self.heal(a, b);
+        }
+        for node in 0..NODES {
+            self.nodes[node].stalled_until = 0;
+            self.heal_disk(node);
+            self.free_space(node);
+            let process = self.nodes[node].process;
+            self.after(0, Event::StartProcess { node, process });
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The whole: nodes, connections, targets, the store, the host, and the queue that moves them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mirror::StoreAnswer;
+use model::{Membership, NodeId, ReplicaId, Time, VolumeId};
+
+use super::{
+    Fault,
+    control::Control,
+    host::Host,
+    node::Node,
+    oracle::Oracle,
+    store::{Ask, Store},
+    target::Site,
+    wire::Wire,
+};
+use crate::Random;
+
+/// Nodes of a world, each with a disk; replicas lie on the first of them.
+pub(super) const NODES: usize = 3;
+pub const COPIES_MOST: usize = NODES;
+/// The store, where parties are counted.
+pub(super) const STORE: usize = 100;
+/// Blocks of the volume: three regions.
+pub(super) const BLOCKS: u64 = 3 * block::REGION;
+/// Where hosts write: at both ends, and over the seams of regions.
+pub(super) const WINDOWS: &[block::Extent] = &[
+    block::Extent::new(0, 10),
+    block::Extent::new(block::REGION - 6, 12),
+    block::Extent::new(2 * block::REGION - 3, 8),
+    block::Extent::new(BLOCKS - 9, 9),
+];
+pub(super) const VOLUME: VolumeId = VolumeId::from_u128(1);
+pub(super) const HOST: model::HostId = model::HostId::from_u128(1);
+pub(super) const GEOMETRY: mirror::Geometry =
+    mirror::Geometry { region: block::REGION, segment: 256 };
+
+/// Which rules hold: all of them, but in a proof that something notices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    pub mirror: Option<mirror::Flaw>,
+    pub pool: Option<pool::Flaw>,
+}
+
+/// A promise that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Of the list of invariants.
+    pub promise: &'static str,
+    pub words: String,
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The disk of a node, as this process uses it, ends something.
+    Disk {
+        node: usize,
+        process: u64,
+    },
+    /// What is due on a connection is delivered.
+    Pump {
+        wire: u64,
+    },
+    Tick {
+        epoch: u64,
+    },
+    /// A question arrives at the store.
+    Ask {
+        epoch: u64,
+        call: u64,
+        ask: Ask,
+    },
+    /// Its answer arrives at the target.
+    Told {
+        epoch: u64,
+        call: u64,
+        answer: StoreAnswer,
+    },
+    /// A change of which its asker heard nothing arrives late.
+    Late {
+        ask: Ask,
+    },
+    Admit {
+        node: usize,
+        epoch: u64,
+    },
+    StartTarget {
+        node: usize,
+        process: u64,
+        epoch: u64,
+    },
+    StartProcess {
+        node: usize,
+        process: u64,
+    },
+    Control,
+    Host,
+    Fault(Fault),
+    Heal {
+        a: usize,
+        b: usize,
+    },
+    HealDisk {
+        node: usize,
+    },
+    FreeSpace {
+        node: usize,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    /// In microseconds.
+    pub(super) now: u64,
+    order: u64,
+    queue: BTreeMap<(u64, u64), Event>,
+    pub(super) random: Random,
+    pub(super) copies: usize,
+    pub(super) nodes: Vec<Node>,
+    pub(super) wires: BTreeMap<u64, Wire>,
+    pub(super) next_wire: u64,
+    /// By epoch; those whose process is gone are gone.
+    pub(super) targets: BTreeMap<u64, Site>,
+    pub(super) store: Store,
+    pub(super) control: Control,
+    pub(super) host: Host,
+    pub(super) oracle: Oracle,
+    /// Pairs of parties that do not hear each other, and how often.
+    pub(super) cuts: BTreeMap<(usize, usize), u32>,
+    pub(super) rules: Rules,
+    /// Faults are over.
+    pub(super) is_calm: bool,
+    pub(super) lost_power: bool,
+    pub(super) broken: Option<Broken>,
+    pub(super) counts: Counts,
+    pub(super) trace: Option<Vec<String>>,
+}
+
+/// What happened, by kind.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    pub events: u64,
+    pub faults: BTreeMap<&'static str, u64>,
+    pub checks: BTreeMap<&'static str, u64>,
+    pub notices: BTreeMap<&'static str, u64>,
+}
+
+pub(super) fn replica_id(node: usize) -> ReplicaId {
+    ReplicaId::from_u128(number(node) + 1)
+}
+
+pub(super) fn node_id(node: usize) -> NodeId {
+    NodeId::from_u128(number(node) + 1)
+}
+
+pub(super) fn number(node: usize) -> u128 {
+    u128::try_from(node).unwrap_or(0)
+}
+
+impl World {
+    pub(super) fn new(seed: u64, copies: usize, rules: Rules, is_traced: bool) -> Self {
+        let mut random = Random::new(seed);
+        let record = Membership::founded(VOLUME, (0..copies).map(replica_id));
+        let nodes = (0..NODES).map(|_| Node::new(random.draw())).collect();
+        let mut world = Self {
+            now: 0,
+            order: 0,
+            queue: BTreeMap::new(),
+            random,
+            copies,
+            nodes,
+            wires: BTreeMap::new(),
+            next_wire: 0,
+            targets: BTreeMap::new(),
+            store: Store::new(record),
+            control: Control::default(),
+            host: Host::default(),
+            oracle: Oracle::new(BLOCKS),
+            cuts: BTreeMap::new(),
+            rules,
+            is_calm: false,
+            lost_power: false,
+            broken: None,
+            counts: Counts::default(),
+            trace: is_traced.then(Vec::new),
+        };
+        for node in 0..NODES {
+            world.format(node);
+            world.start_process(node, 0);
+        }
+        world.after(0, Event::Control);
+        world.after(1_000, Event::Host);
+        world
+    }
+
+    pub(super) fn after(&mut self, delay: u64, event: Event) {
+        self.order += 1;
+        self.queue.insert((self.now + delay, self.order), event);
+    }
+
+    /// What a message or an I/O takes, mostly little.
+    pub(super) fn latency(&mut self) -> u64 {
+        if self.random.chance(20) {
+            self.random.between(5_000, 60_000)
+        } else {
+            self.random.between(50, 2_000)
+        }
+    }
+
+    /// The monotonic clock of every target.
+    pub(super) const fn time(&self) -> Time {
+        Time(self.now / 1_000)
+    }
+
+    pub(super) fn is_cut(&self, a: usize, b: usize) -> bool {
+        self.cuts.contains_key(&(a.min(b), a.max(b)))
+    }
+
+    pub(super) fn note(&mut self, words: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>9}.{:03} {}", now / 1_000, now % 1_000, words()));
+        }
+    }
+
+    pub(super) fn breaks(&mut self, promise: &'static str, words: impl Into<String>) {
+        let words = words.into();
+        self.note(|| format!("BROKEN {promise}: {words}"));
+        self.broken.get_or_insert(Broken { promise, words });
+    }
+
+    /// Counts one look at a promise, and what came of it.
+    pub(super) fn check(&mut self, promise: &'static str, result: Result<(), String>) {
+        *self.counts.checks.entry(promise).or_default() += 1;
+        if let Err(words) = result {
+            self.breaks(promise, words);
+        }
+    }
+
+    /// Everything up to `until`, or to the first broken promise.
+    pub(super) fn run_until(&mut self, until: u64) {
+        while self.broken.is_none()
+            && let Some(next) = self.queue.first_entry()
+            && next.key().0 <= until
+        {
+            let ((at, _), event) = next.remove_entry();
+            self.now = at;
+            self.counts.events += 1;
+            self.happen(event);
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Disk { node, process } => self.disk_ends(node, process),
+            Event::Pump { wire } => self.pump(wire),
+            Event::Tick { epoch } => self.tick(epoch),
+            Event::Ask { epoch, call, ask } => self.store_asked(epoch, call, ask),
+            Event::Told { epoch, call, answer } => self.store_told(epoch, call, answer),
+            Event::Late { ask } => self.store_late(ask),
+            Event::Admit { node, epoch } => self.admit(node, epoch),
+            Event::StartTarget { node, process, epoch } => self.start_target(node, process, epoch),
+            Event::StartProcess { node, process } => self.start_process(node, process),
+            Event::Control => self.controls(),
+            Event::Host => self.host_acts(),
+            Event::Fault(fault) => self.strike(fault),
+            Event::Heal { a, b } => self.heal(a, b),
+            Event::HealDisk { node } => self.heal_disk(node),
+            Event::FreeSpace { node } => self.free_space(node),
+        }
+    }
+
+    pub(super) fn heal(&mut self, a: usize, b: usize) {
+        let pair = (a.min(b), a.max(b));
+        if let Some(count) = self.cuts.get_mut(&pair) {
+            *count -= 1;
+            if *count == 0 {
+                self.cuts.remove(&pair);
+                self.note(|| format!("{a} and {b} hear each other again"));
+            }
+        }
+        let wires: BTreeSet<u64> = self.wires.keys().copied().collect();
+        for wire in wires {
+            self.after(0, Event::Pump { wire });
+        }
+    }
+}
