@@ -38,6 +38,20 @@ const BENCHES: &[Bench] = &[
         ]),
     },
     Bench {
+        name: "controller",
+        about: "volumes made per second through REST, memory, idle CPU and restart, without data",
+        run: Run::Alone(&[
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "controller",
+            "--example",
+            "bench_controller",
+            "--",
+        ]),
+    },
+    Bench {
         name: "engine",
         about: "the data plane beside the limits of disk, protocol and machine",
         run: Run::Table(&[
