@@ -1,7 +1,7 @@
 //! What a controller costs: volumes made per second through REST, memory, idle CPU, restart.
 //!
 //! The controller is a process of its own, on an embedded store; engines without data speak the
-//! real stream from this one. `cargo run --release -p controller --example bench_controller -- 1000`.
+//! real stream from this one. `cargo xtask bench controller 1000`.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on says where")]
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
