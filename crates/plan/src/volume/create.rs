@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use model::{Replica, ReplicaStage, VolumeStage, Wait};
 
-use super::Look;
+use super::{Look, look::Copy};
 use crate::{
     Action, Why, mint,
     placement::{self, Ask},
@@ -36,7 +36,10 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
             Standing::Lost(_) | Standing::Usable(_) => {}
         }
     }
-    let all_made = look.copies.iter().all(|copy| !creating(copy.replica.stage));
+    // Those that were placed later are rebuilt, and do not count: until the creation is over they
+    // would be made from the snapshot of a clone, which their pools may not have.
+    let is_first = |copy: &&Copy<'_>| look.membership.is_recorded_healthy(copy.replica.id);
+    let all_made = look.copies.iter().filter(is_first).all(|copy| !creating(copy.replica.stage));
     (look.volume.layout.stage == VolumeStage::Creating && all_made)
         .then_some((Action::FinishCreation, Why::Observed))
 }

@@ -86,3 +86,13 @@ fn a_refused_copy_of_a_snapshot_is_given_up_beside_a_made_one() {
         &["v: ReplaceBlank v/b1 v/a1 (Lost(Refused))"],
     );
 }
+
+/// M-16: a spare copy of a clone is rebuilt from its peers; its pool need not have the snapshot.
+#[test]
+fn a_clone_is_created_although_a_later_copy_is_not_made() {
+    check(
+        "node a b c; pool a1 b1 c1; volume w 1G x1: a1; snapshot s of w: a1; \
+         volume v 1G x2 creating origin=s: a1, b1 outsider creating absent",
+        &["v: FinishCreation (Observed)", "v waits: ReplicaMade v/b1 b"],
+    );
+}
