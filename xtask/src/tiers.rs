@@ -127,6 +127,13 @@ pub(crate) const TIERS: &[Tier] = &[
         work: Work::Sim(&["--exhaustive", "--short"]),
     },
     Tier {
+        name: "sim-broken-data",
+        about: "data planes with one rule left out are each caught",
+        needs: &[],
+        env: &[],
+        work: Work::Sim(&["--broken-data"]),
+    },
+    Tier {
         name: "e2e-engine",
         about: "engines as processes, killed and stopped under a verifying workload, in short form",
         needs: &[],

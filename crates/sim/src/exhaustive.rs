@@ -12,10 +12,13 @@ mod flaws;
 mod host;
 mod hunt;
 mod scenes;
+mod script;
 mod step;
 mod wire;
 mod world;
 
+#[cfg(test)]
+mod matrix;
 #[cfg(test)]
 mod tests;
 

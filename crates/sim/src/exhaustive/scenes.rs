@@ -52,6 +52,8 @@ pub fn scenes() -> Vec<Scene> {
             Shape { writes: 2, reads: 1, flushes: 1, power_losses: 1, ..QUIET }),
         scene("two replicas lose power",
             Shape { writes: 1, flushes: 1, power_losses: 2, ..QUIET }),
+        scene("another target takes over, a write and a read",
+            Shape { writes: 1, reads: 1, ..moves.clone() }),
         scene("another target takes over",
             Shape { writes: 2, reads: 1, ..moves.clone() }),
         scene("another target takes over, a flush",

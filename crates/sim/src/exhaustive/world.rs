@@ -255,6 +255,12 @@ impl World {
             .find(|wire| wire.target == target && wire.site == site && wire.session == session)
     }
 
+    /// The target and the replica of a wire.
+    pub(super) fn ends(&self, wire: usize) -> (usize, usize) {
+        let wire = &self.wires[wire];
+        (wire.target, wire.site)
+    }
+
     /// Wires that are over are gone, and the rest stand in order: equal worlds are equal.
     pub(super) fn tidy(&mut self) {
         self.wires.retain(|wire| !wire.is_over());

@@ -1,0 +1,212 @@
+//! The failure matrix, as far as targets and replicas go: each row a script, judged like all else.
+
+use mirror::Flaw;
+
+use super::{
+    script::{ANY, CUT_OFF, play},
+    world::{Shape, World},
+};
+
+/// The end of a script in which no promise broke.
+fn kept(shape: &Shape, script: &str) -> World {
+    let (world, _) = play(shape, None, script);
+    assert_eq!(world.broken, None);
+    world
+}
+
+fn acked(world: &World) -> u8 {
+    world.host.blocks[0].acked
+}
+
+/// What the replicas hold of block 0.
+fn held(world: &World) -> Vec<u8> {
+    world.sites.iter().map(|site| site.disk.now[0]).collect()
+}
+
+fn healthy(world: &World) -> usize {
+    world.record.healthy().count()
+}
+
+#[test]
+fn a_connection_lost_in_a_write_holds_the_ack_until_the_exclusion_is_recorded() {
+    let begin = "
+        the host writes block 0 v1 through T1
+        T1/A#0 hears: write
+        T1/A#0 answers
+        T1/B#0 is cut";
+    assert_eq!(acked(&kept(&ANY, begin)), 0);
+    let recorded = format!("{begin}\n is written\n says Committed\n");
+    assert_eq!(acked(&kept(&ANY, &recorded)), 0, "the survivor does not know yet");
+    let known = format!("{recorded}\n T1/A#0 hears: roster\n T1/A#0 answers");
+    assert_eq!(acked(&kept(&ANY, &known)), 1);
+    let after = kept(&ANY, &format!("{known}\n go"));
+    assert_eq!((held(&after), healthy(&after)), (vec![1, 1], 2));
+}
+
+#[test]
+fn a_return_copies_only_what_was_missed() {
+    let world = kept(
+        &ANY,
+        "the host writes block 1 v1 through T1
+        go
+        the host flushes through T1
+        go
+        Tick
+        go
+        T1/B#0 is cut
+        is written
+        says Committed
+        T1/A#0 hears: roster
+        T1/A#0 answers
+        the host writes block 0 v1 through T1
+        go but T1/B",
+    );
+    let absent = world.sites[0].disk.header.absent.values().next();
+    let lacked: Vec<_> = absent.into_iter().flat_map(|absent| absent.regions.iter()).collect();
+    assert_eq!(lacked, [0]);
+}
+
+#[test]
+fn a_killed_target_leaves_everything_that_was_acknowledged() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        the host writes block 0 v2 through T1
+        T1/A#0 hears: write
+        T1 dies
+        T2 is started
+        go
+        the host reads block 0 through T2
+        go",
+    );
+    let values = held(&world);
+    assert!(values[0] >= 1 && values[0] == values[1], "{values:?}");
+    assert!(world.record.resync_source.is_none() && healthy(&world) == 2);
+}
+
+#[test]
+fn what_a_replica_lost_with_its_power_comes_back() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        B loses power, left [0, 0]
+        go",
+    );
+    assert_eq!((held(&world), healthy(&world)), (vec![1, 1], 2));
+}
+
+#[test]
+fn if_every_replica_lost_power_the_first_flush_fails_once() {
+    let begin = "
+        the host writes block 0 v1 through T1
+        go
+        T1 dies
+        A loses power, left [0, 0]
+        B loses power, left [0, 0]
+        T2 is started
+        go";
+    let warned = kept(&ANY, begin);
+    assert!(warned.host.owed.is_some());
+    let told = kept(&ANY, &format!("{begin}\n the host flushes through T2\n go"));
+    assert!(told.host.owed.is_none() && !told.record.unflushed_lost);
+    let again = "the host flushes through T2\n go\n the host flushes through T2\n go";
+    kept(&ANY, &format!("{begin}\n {again}"));
+}
+
+#[test]
+fn without_the_store_a_target_with_all_its_children_keeps_serving() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go but the record
+        the host flushes through T1
+        go but the record",
+    );
+    assert_eq!((acked(&world), world.host.blocks[0].flushed), (1, 1));
+}
+
+#[test]
+fn without_the_store_a_write_that_a_child_lacks_is_never_acknowledged() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        T1/B#0 is cut
+        go but the record, T1/B
+        Tick
+        go but the record, T1/B",
+    );
+    assert_eq!(acked(&world), 0);
+    assert_eq!(held(&world), [1, 0]);
+}
+
+#[test]
+fn an_old_target_that_is_cut_off_reads_nothing_old() {
+    kept(&ANY, CUT_OFF);
+    let (world, _) = play(&ANY, Some(Flaw::ReadUnleased), CUT_OFF);
+    assert_eq!(world.broken.as_deref(), Some("block 0 reads v0, v1 was there before"));
+}
+
+#[test]
+fn the_only_replica_restarts_and_every_acknowledged_write_is_there() {
+    let one = Shape { sites: 1, ..ANY };
+    let world = kept(
+        &one,
+        "the host writes block 0 v1 through T1
+        go
+        T1 dies
+        A restarts
+        T2 is started
+        go
+        the host reads block 0 through T2
+        go",
+    );
+    assert!(!world.record.unflushed_lost);
+    assert_eq!(held(&world), [1]);
+}
+
+#[test]
+fn commands_of_a_dropped_connection_are_drained_before_the_next_is_let_in() {
+    let slow = Shape { slow_disks: true, grace: true, ..ANY };
+    let begin = "
+        the host writes block 0 v1 through T1
+        T1/B#0 hears: write
+        T1/B#0 is cut
+        T1/B#1 hears: fence 1";
+    let waiting = kept(&slow, begin);
+    let wire = waiting.wires.iter().find(|wire| wire.site == 1 && wire.session == 1);
+    assert!(wire.is_some_and(|wire| wire.answers.is_empty()), "the old write is still under way");
+    let world = kept(&slow, &format!("{begin}\n the disk of B ends\n go"));
+    assert_eq!((held(&world), acked(&world), healthy(&world)), (vec![1, 1], 1, 2));
+}
+
+#[test]
+fn a_write_that_only_the_unreached_replica_has_is_overwritten_on_its_return() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        T1/B#0 hears: write
+        T1 dies
+        T2 is started
+        go but T2/B, T1/A
+        Tick
+        go but T2/B
+        the host reads block 0 through T2
+        go",
+    );
+    assert_eq!((held(&world), healthy(&world)), (vec![0, 0], 2));
+}
+
+#[test]
+fn a_clean_stop_leaves_nothing_to_copy() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        Stop(0)
+        go",
+    );
+    assert!(world.record.clean && world.record.owner.is_none());
+    assert!(world.sites.iter().all(|site| site.disk.header.dirty.is_empty()));
+}
