@@ -194,7 +194,11 @@ pub struct Target<D> {
     look_at: Time,
     copying: Option<Copying>,
     hosts: Hosts,
+    /// Some read waits for a child or for a lease.
+    has_idle_reads: bool,
     freeze: Option<Freeze>,
+    /// Snapshots of the config were not yet compared with those of the children.
+    is_snapshot_due: bool,
     failed_snapshots: Vec<AttemptId>,
     flawed: Flawed,
 }
@@ -257,7 +261,9 @@ impl<D: Clone> Target<D> {
             look_at: now + seat.times.idle,
             copying: None,
             hosts: Hosts::default(),
+            has_idle_reads: false,
             freeze: None,
+            is_snapshot_due: true,
             failed_snapshots: Vec::new(),
             flawed: Flawed::default(),
             item,

@@ -13,6 +13,7 @@ mod host;
 mod hunt;
 mod scenes;
 mod script;
+mod shared;
 mod step;
 mod wire;
 mod world;

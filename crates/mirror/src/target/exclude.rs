@@ -38,6 +38,10 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn needed_exclusion(&self) -> Option<Asked> {
+        let mut members = self.record.children.keys();
+        if self.lost.is_empty() && members.all(|id| self.slot_of(*id).is_some()) {
+            return None;
+        }
         let mut wanted = self.record_to_change();
         let mut out = Slots::NONE;
         for slot in self.lost.iter() {

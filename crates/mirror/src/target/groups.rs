@@ -43,6 +43,7 @@ impl<D: Clone> Target<D> {
             }
         }
         self.groups = groups;
+        self.is_snapshot_due = true;
         if self.flawed.leaves_out(Flaw::AckBeforeExclusion) {
             self.groups.acks = self.groups.acks.without(self.lost.or(self.leaving));
         }

@@ -88,6 +88,7 @@ impl<D: Clone> Target<D> {
             return;
         }
         self.item = item;
+        self.is_snapshot_due = true;
         self.name_children(turn);
         let hosts = &self.item.hosts;
         let gone = self.hosts.sessions.iter().filter(|(_, host)| !hosts.contains(*host));

@@ -52,6 +52,7 @@ impl<D: Clone> Target<D> {
         let Some(Work::Read(reading)) = self.ops.get(&id).map(|op| &op.work) else { return };
         let (extent, bad) = (reading.extent, reading.bad);
         if !self.is_serving() {
+            self.has_idle_reads = true;
             return;
         }
         let nearest = self.nearest(bad);
@@ -59,7 +60,10 @@ impl<D: Clone> Target<D> {
             self.end_read(turn, id, HostResult::Failed(HostFault::Unreadable));
             return;
         }
-        let Some(slot) = nearest else { return };
+        let Some(slot) = nearest else {
+            self.has_idle_reads = true;
+            return;
+        };
         if let Some(Work::Read(reading)) = self.ops.get_mut(&id).map(|op| &mut op.work) {
             reading.stage = Stage::Asked(slot);
         }
@@ -101,6 +105,7 @@ impl<D: Clone> Target<D> {
     /// The lease is judged when the read completes: an answer that came late proves nothing.
     fn finish_read(&mut self, turn: &mut Turn<'_, D>, id: u64) {
         if !self.is_leased(turn.now) {
+            self.has_idle_reads = true;
             self.ping_stale(turn);
             return;
         }
@@ -125,9 +130,11 @@ impl<D: Clone> Target<D> {
 
     /// Reads that wait for a child or for a lease are looked at again.
     pub(super) fn retry_reads(&mut self, turn: &mut Turn<'_, D>) {
-        if !self.is_serving() {
+        // Looked at after every answer: the many that wait for nothing cost nothing.
+        if !self.has_idle_reads || !self.is_serving() {
             return;
         }
+        self.has_idle_reads = false;
         let is_idle = |work: &Work<D>| match work {
             Work::Read(reading) => !matches!(reading.stage, Stage::Asked(_)),
             _ => false,
@@ -155,6 +162,7 @@ impl<D: Clone> Target<D> {
                 && matches!(reading.stage, Stage::Asked(asked) if asked == slot)
             {
                 reading.stage = Stage::Waiting;
+                self.has_idle_reads = true;
             }
         }
         self.retry_reads(turn);

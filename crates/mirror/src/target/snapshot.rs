@@ -32,10 +32,9 @@ impl<D: Clone> Target<D> {
         if self.phase != Phase::Serving || !is_whole || self.record.resync_source.is_some() {
             return;
         }
-        if self.freeze.is_none()
-            && let Some(item) = self.next_snapshot()
-        {
-            self.freeze = Some(Freeze { item, stage: Stage::Drain });
+        if self.freeze.is_none() && core::mem::take(&mut self.is_snapshot_due) {
+            let next = self.next_snapshot();
+            self.freeze = next.map(|item| Freeze { item, stage: Stage::Drain });
         }
         if let Some(Freeze { stage: Stage::Drain, .. }) = self.freeze
             && self.lock.is_empty()
@@ -109,6 +108,7 @@ impl<D: Clone> Target<D> {
         }
         let (item, has_failed) = (item.clone(), *has_failed);
         self.freeze = None;
+        self.is_snapshot_due = true;
         turn.put(Output::Seen);
         if !has_failed {
             return;

@@ -20,7 +20,8 @@ impl World {
 
     fn recorded(&self) -> impl Iterator<Item = (usize, &Site)> {
         let is_healthy = |site: &usize| self.record.is_recorded_healthy(replica_id(*site));
-        self.sites.iter().enumerate().filter(move |(site, _)| is_healthy(site))
+        let sites = self.sites.iter().map(|site| &**site).enumerate();
+        sites.filter(move |(site, _)| is_healthy(site))
     }
 
     /// Regions that a successor would make equal.
@@ -134,7 +135,7 @@ impl World {
     }
 
     /// Without grace every lost child is excluded at once; with it time must pass.
-    const fn leases_can_be_had(&self) -> bool {
+    fn leases_can_be_had(&self) -> bool {
         !self.left.grace
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn retell(start: &World, actions: &[Action], words: String) -> Trace 
 
 /// A fast hash with well-mixed bits: one multiplication to twice the width per word.
 #[derive(Default)]
-struct Folded(u64);
+pub(super) struct Folded(u64);
 
 impl Folded {
     fn add(&mut self, word: u64) {

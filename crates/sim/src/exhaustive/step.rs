@@ -6,6 +6,7 @@ use model::Revision;
 use super::{
     disk::Version,
     host::What,
+    shared::Shared,
     wire::Wire,
     world::{HOST, Store, World, name, replica_id, site_of, word},
 };
@@ -256,7 +257,8 @@ impl World {
         for output in outputs {
             match output {
                 Output::Open { child, session, .. } => {
-                    self.wires.push(Wire::new(index, site_of(child), session));
+                    let wire = Wire::new(index, site_of(child), session);
+                    self.wires.push(Shared::new(wire));
                 }
                 Output::Close { child, session } => {
                     if let Some(wire) = self.wire(index, site_of(child), session) {
@@ -358,7 +360,7 @@ impl World {
         match std::mem::replace(&mut self.targets[target].store, Store::Idle) {
             Store::Idle => {}
             Store::Read => {
-                let answer = StoreAnswer::Record(self.record.clone());
+                let answer = StoreAnswer::Record((*self.record).clone());
                 self.targets[target].store = Store::Answer(Box::new(answer));
             }
             Store::Commit { record, expected } => {
@@ -383,7 +385,7 @@ impl World {
             self.judge_loss(&record);
         }
         let revision = self.record.revision.next();
-        self.record = record;
+        self.record = Shared::new(record);
         self.record.revision = revision;
         if is_claim && self.record.unflushed_lost {
             self.host.warned(target);
@@ -393,7 +395,7 @@ impl World {
 
     /// Writes may be called lost only if power was, at every replica that was reached.
     fn judge_loss(&mut self, record: &model::Membership) {
-        let is_intact = |(index, site): (usize, &super::world::Site)| {
+        let is_intact = |(index, site): (usize, &Shared<super::world::Site>)| {
             record.is_recorded_healthy(replica_id(index))
                 && site.disk.header.is_intact(pool::Boot(u128::from(site.boots)))
         };

@@ -12,6 +12,7 @@ use pool::Boot;
 use super::{
     disk::{Disk, Version},
     host::Host,
+    shared::Shared,
     wire::Wire,
 };
 
@@ -45,16 +46,16 @@ pub struct Shape {
     pub is_started: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Hash)]
 pub struct World {
-    pub(super) left: Shape,
+    pub(super) left: Shared<Shape>,
     pub(super) flaw: Option<Flaw>,
     pub(super) now: u64,
-    pub(super) targets: Vec<TargetSite>,
-    pub(super) sites: Vec<Site>,
-    pub(super) wires: Vec<Wire>,
-    pub(super) record: Membership,
-    pub(super) host: Host,
+    pub(super) targets: Vec<Shared<TargetSite>>,
+    pub(super) sites: Vec<Shared<Site>>,
+    pub(super) wires: Vec<Shared<Wire>>,
+    pub(super) record: Shared<Membership>,
+    pub(super) host: Shared<Host>,
     /// Power was lost somewhere: only then may unflushed writes be gone.
     pub(super) lost_power: bool,
     pub(super) broken: Option<String>,
@@ -117,14 +118,14 @@ impl World {
         let mut record = Membership::founded(VOLUME, ids);
         record.revision = Revision(1);
         let mut world = Self {
-            left: shape.clone(),
+            left: Shared::new(shape.clone()),
             flaw,
             now: 0,
             targets: Vec::new(),
             sites: Vec::new(),
             wires: Vec::new(),
-            record,
-            host: Host::new(shape.blocks),
+            record: Shared::new(record),
+            host: Shared::new(Host::new(shape.blocks)),
             lost_power: false,
             broken: None,
         };
@@ -132,7 +133,7 @@ impl World {
             let disk = Disk::new(shape.blocks);
             let machine = world.import(site, &disk, 1, 1);
             let site = Site { disk, machine, doing: Vec::new(), boots: 1, imports: 1, fenced: 0 };
-            world.sites.push(site);
+            world.sites.push(Shared::new(site));
         }
         world.start_target();
         if shape.is_started {
@@ -185,7 +186,8 @@ impl World {
         };
         let machine = Some(machine);
         let store = Store::Idle;
-        self.targets.push(TargetSite { machine, host: None, sessions: 0, store, late: None, item });
+        let target = TargetSite { machine, host: None, sessions: 0, store, late: None, item };
+        self.targets.push(Shared::new(target));
         self.target_put(index, out);
     }
 
@@ -253,6 +255,7 @@ impl World {
         self.wires
             .iter_mut()
             .find(|wire| wire.target == target && wire.site == site && wire.session == session)
+            .map(|wire| &mut **wire)
     }
 
     /// The target and the replica of a wire.
