@@ -34,6 +34,11 @@ use crate::{
 /// Orders that may wait for the shard, which takes them between two turns.
 const ORDERS_MAX: usize = 4096;
 
+/// The kernel lets go of a killed process's rings, and of the sockets in them, in well under a
+/// second; a port that is really somebody else's is told soon enough.
+const PORT_PATIENCE: Duration = Duration::from_secs(5);
+const PORT_LOOK: Duration = Duration::from_millis(20);
+
 /// How an engine is to run.
 #[derive(Debug)]
 pub struct Settings {
@@ -100,7 +105,7 @@ pub struct Served {
 pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, StartError> {
     let instance = InstanceId(Uuid::new_v4());
     let at = settings.listen;
-    let listener = Listener::tcp(at).map_err(|source| StartError::Listen { at, source })?;
+    let listener = listen(at).await?;
     let address = listener.local_addr().unwrap_or(at);
     let (notices, questions) = mpsc::unbounded_channel();
     let (handle, shard) = start_shard(&settings, instance, listener, notices, served)?;
@@ -142,6 +147,23 @@ pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, St
     };
     info!(node = %settings.node, %address, "engine started");
     Ok(Engine { handle, instance, address, admin, tasks, shard: Some(shard) })
+}
+
+/// A predecessor that was killed a moment ago may still be on its way out, its port with it.
+async fn listen(at: SocketAddr) -> Result<Listener, StartError> {
+    let end = tokio::time::Instant::now() + PORT_PATIENCE;
+    loop {
+        match Listener::tcp(at) {
+            Ok(listener) => return Ok(listener),
+            Err(uring::IoError::Os(error))
+                if error.kind() == std::io::ErrorKind::AddrInUse
+                    && tokio::time::Instant::now() < end =>
+            {
+                tokio::time::sleep(PORT_LOOK).await;
+            }
+            Err(source) => return Err(StartError::Listen { at, source }),
+        }
+    }
 }
 
 /// The thread of the data path, and how to reach it.
