@@ -206,7 +206,7 @@ impl Shard {
             Op::Deallocate { extents } => {
                 return self.deallocate(volume, session, number, &extents);
             }
-            // Reservations of hosts live as long as the target: the port says so to hosts.
+            // Not kept anywhere: hosts' reservations end with this target, whatever was asked for.
             Op::Persist(_) => {
                 self.front.answer(number, Ok(Reply::Done));
                 return;
