@@ -17,6 +17,8 @@ pub(super) struct Child {
     /// Blocks that were copied to it since it was opened or since a resync began.
     pub(super) copied: [bool; BLOCKS],
     pub(super) frozen: BTreeMap<SnapshotId, AttemptId>,
+    /// Images on their way to it.
+    pub(super) arriving: BTreeMap<SnapshotId, AttemptId>,
     /// Its pool took no more.
     pub(super) is_full: bool,
 }
@@ -80,6 +82,7 @@ impl Target {
                 link: Link::Closed { until: Time(0) },
                 copied: [false; BLOCKS],
                 frozen: BTreeMap::new(),
+                arriving: BTreeMap::new(),
                 is_full: false,
             });
             // It gets no writes while it is not rebuilt: what was copied before is old by then.
@@ -221,6 +224,7 @@ impl Target {
         let Some(child) = self.children.get_mut(&id) else { return };
         child.link = Link::Closed { until: ctx.now + REOPEN_AFTER };
         child.copied = [false; BLOCKS];
+        child.arriving.clear();
         self.forget_in_lanes(id);
         self.forget_in_reads(id);
         self.forget_in_change(id);

@@ -151,7 +151,8 @@ impl Target {
             let op = ChildOp::CopyFrozen(images.clone());
             if self.ask(ctx, id, op, Purpose::ImagesWritten) {
                 if let Some(child) = self.children.get_mut(&id) {
-                    child.frozen.extend(images.iter().map(|(id, image)| (*id, image.attempt)));
+                    child.arriving =
+                        images.iter().map(|(id, image)| (*id, image.attempt)).collect();
                 }
                 if let Some(freeze) = &mut self.freeze {
                     freeze.waiting.insert(id);
@@ -160,7 +161,11 @@ impl Target {
         }
     }
 
+    /// An image counts when the copy says that it has it, not when it was sent.
     pub(super) fn images_written(&mut self, id: ReplicaId) {
+        if let Some(child) = self.children.get_mut(&id) {
+            child.frozen.append(&mut child.arriving);
+        }
         self.forget_in_freeze(id);
     }
 }
