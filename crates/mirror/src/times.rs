@@ -19,6 +19,8 @@ pub struct Times {
     pub grace: Millis,
     /// Between two tries to reach a child.
     pub retry: Millis,
+    /// Before a child that had no space is tried again.
+    pub full: Millis,
     /// A claim waits this long for replicas that do not answer.
     pub fence: Millis,
     /// A host's command is held no longer than this.
@@ -35,6 +37,7 @@ impl Default for Times {
             child: Millis(5_000),
             grace: Millis(2_000),
             retry: Millis(250),
+            full: Millis(30_000),
             fence: Millis(1_500),
             hold: Millis(20_000),
             idle: Millis(10_000),

@@ -16,6 +16,7 @@ mod script;
 mod shared;
 mod step;
 mod wire;
+mod words;
 mod world;
 
 #[cfg(test)]

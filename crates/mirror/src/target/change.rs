@@ -266,5 +266,6 @@ impl<D: Clone> Target<D> {
             self.greet(turn, slot);
         }
         self.retry_reads(turn);
+        self.settle_failed(turn);
     }
 }

@@ -3,7 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use block::{BLOCK, Extent};
-use model::{Membership, Time};
+use model::{HostId, Membership, Time};
 
 use super::{
     Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing, read::Reading,
@@ -66,6 +66,8 @@ pub(super) struct Asker {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Op<D> {
+    /// Whose it is: a host is not gone while a command of its is under way.
+    pub(super) host: Option<HostId>,
     /// Nobody, once it is answered or the host is gone; and for what the target does by itself.
     pub(super) asker: Option<Asker>,
     pub(super) work: Work<D>,
@@ -126,7 +128,8 @@ impl<D: Clone> Target<D> {
         }
         let id = self.next_op;
         self.next_op += 1;
-        self.ops.insert(id, Op { asker, work });
+        let host = asker.and_then(|asker| self.hosts.host(asker.session));
+        self.ops.insert(id, Op { host, asker, work });
         id
     }
 

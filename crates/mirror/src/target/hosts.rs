@@ -21,6 +21,10 @@ impl Hosts {
         self.sessions.get(&session).copied()
     }
 
+    pub(super) fn has(&self, host: HostId) -> bool {
+        self.sessions.values().any(|other| *other == host)
+    }
+
     pub(super) fn all(&self) -> BTreeSet<HostId> {
         self.sessions.values().copied().collect()
     }

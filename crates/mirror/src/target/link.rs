@@ -189,6 +189,7 @@ impl<D: Clone> Target<D> {
             child.send_again(turn);
             self.fetch_elsewhere(turn, slot);
             self.retry_reads(turn);
+            self.settle_failed(turn);
         } else {
             child.roster = state.header.roster;
             child.state = Some(state);
@@ -334,7 +335,9 @@ impl<D: Clone> Target<D> {
         self.abort_join(slot);
         let Some(child) = self.children.get_mut(&slot) else { return };
         child.close(turn);
-        child.link = Link::Closed { retry: turn.now + self.times.retry };
+        // One that is full will be full again at once: space comes by people, not by trying.
+        let after = if child.is_full { self.times.full } else { self.times.retry };
+        child.link = Link::Closed { retry: turn.now + after };
         child.lacks = child.missing();
         child.dropped = None;
         child.is_reborn = false;

@@ -84,6 +84,6 @@ impl Pace {
     /// When a copy that waits may go on.
     pub(super) fn deadline(&self, is_copying: bool) -> Option<Time> {
         let is_waiting = is_copying && self.throttle.rate > 0;
-        is_waiting.then(|| self.resting.unwrap_or(self.filled + Millis(1)))
+        self.resting.or_else(|| is_waiting.then(|| self.filled + Millis(1)))
     }
 }

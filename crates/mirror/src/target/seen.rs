@@ -1,6 +1,8 @@
 //! What the control plane and people get to see.
 
-use model::{ChildSeen, ReplicaId, SnapshotId, TargetHealth, TargetSeen};
+use alloc::collections::BTreeSet;
+
+use model::{ChildSeen, HostId, ReplicaId, SnapshotId, TargetHealth, TargetSeen};
 
 use super::{
     Phase, Target,
@@ -76,10 +78,17 @@ impl<D: Clone> Target<D> {
             epoch: self.epoch,
             health,
             size: self.item.size,
-            hosts: self.hosts.all(),
+            hosts: self.attached(),
             children: kept.map(|child| (child.id, self.child_seen(child))).collect(),
             failed_snapshots: self.failed_snapshots.clone(),
         }
+    }
+
+    /// Hosts with a connection, or with a command that is not drained.
+    fn attached(&self) -> BTreeSet<HostId> {
+        let mut hosts = self.hosts.all();
+        hosts.extend(self.ops.values().filter_map(|op| op.host));
+        hosts
     }
 
     /// Nothing under way can make it healthy any more.

@@ -109,6 +109,7 @@ impl<D: Clone> Target<D> {
     /// Acknowledges what every healthy child has, and ends what every child has.
     pub(super) fn settle_write(&mut self, turn: &mut Turn<'_, D>, id: u64) {
         let acks = self.groups.acks;
+        let counting = self.groups.counting.without(self.lost);
         let Some(op) = self.ops.get_mut(&id) else { return };
         let Work::Write(writing) = &op.work else { return };
         let unanswered = writing.waiting.without(writing.failed);
@@ -117,7 +118,7 @@ impl<D: Clone> Target<D> {
         }
         let (failed, fault) = (writing.failed, writing.fault);
         if !failed.is_empty() {
-            if !acks.is_within(failed) {
+            if !counting.is_within(failed) {
                 self.lose_failed(turn, failed, fault);
             } else if unanswered.is_empty() {
                 self.undo_write(turn, id);
@@ -133,15 +134,36 @@ impl<D: Clone> Target<D> {
         let is_over = writing.waiting.is_empty();
         // Flaw::LockEndsWithAck: an old copy still on its way lands over what comes next.
         if is_over || self.flawed.leaves_out(Flaw::LockEndsWithAck) {
-            let extent = writing.extent;
+            let (extent, host) = (writing.extent, op.host);
             self.ops.remove(&id);
             self.lock.release(extent);
+            if host.is_some_and(|host| !self.hosts.has(host)) {
+                // Its last command may be drained now.
+                turn.put(super::Output::Seen);
+            }
         }
     }
 
-    /// Some have it, these do not: they cannot stay.
+    /// Writes that failed somewhere are judged anew: who may be lost has changed.
+    pub(super) fn settle_failed(&mut self, turn: &mut Turn<'_, D>) {
+        let has_failed = |work: &Work<D>| match work {
+            Work::Write(writing) => !writing.failed.is_empty(),
+            _ => false,
+        };
+        let failed = self.ops.iter().filter(|(_, op)| has_failed(&op.work));
+        let failed: alloc::vec::Vec<_> = failed.map(|(id, _)| *id).collect();
+        for id in failed {
+            self.settle_write(turn, id);
+        }
+    }
+
+    /// Some have it, these do not: they cannot stay. Where the others are not there now, the write
+    /// waits for them.
     fn lose_failed(&mut self, turn: &mut Turn<'_, D>, failed: Slots, fault: Option<Fault>) {
         for slot in failed.iter() {
+            if self.groups.acks.contains(slot) && !self.may_lose(slot) {
+                continue;
+            }
             if fault == Some(Fault::NoSpace)
                 && let Some(child) = self.children.get_mut(&slot)
             {
@@ -164,7 +186,10 @@ impl<D: Clone> Target<D> {
             others.remove(source);
         }
         let asker = op.asker;
-        if source.is_none() || others.is_empty() {
+        if source.is_none() {
+            return;
+        }
+        if others.is_empty() {
             self.ops.remove(&id);
             self.lock.release(extent);
             if let Some(asker) = asker {

@@ -1,14 +1,26 @@
 //! A disk that forgets what was not flushed.
 
 use block::Extent;
-use mirror::{DiskOp, DiskResult, Piece};
+use mirror::{DiskFault, DiskOp, DiskResult, Piece};
 use pool::Header;
 
 /// What a block holds: the number of the write, zero for never.
 pub type Version = u8;
 
+/// What a disk cannot do any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ailment {
+    /// It takes no more data.
+    Full,
+    /// A sync fails: nothing can be promised.
+    Sync,
+    /// Blocks cannot be read until they are written again.
+    Media,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Disk {
+    pub(super) ailment: Option<Ailment>,
     pub(super) header: Header,
     pub(super) now: Vec<Version>,
     pub(super) durable: Vec<Version>,
@@ -19,6 +31,7 @@ pub(super) struct Disk {
 impl Disk {
     pub(super) fn new(blocks: usize) -> Self {
         Self {
+            ailment: None,
             header: Header::default(),
             now: vec![0; blocks],
             durable: vec![0; blocks],
@@ -27,6 +40,9 @@ impl Disk {
     }
 
     pub(super) fn run(&mut self, op: &DiskOp<Version>) -> DiskResult<Version> {
+        if let Some(fault) = self.fault(op) {
+            return DiskResult::Failed(fault);
+        }
         match op {
             DiskOp::Read { extent } => DiskResult::Data(self.now[index(extent)]),
             DiskOp::Fetch { extent } => {
@@ -46,6 +62,21 @@ impl Disk {
                 DiskResult::Done
             }
             DiskOp::Snapshot { .. } | DiskOp::SnapAbort { .. } => DiskResult::Done,
+        }
+    }
+
+    fn fault(&mut self, op: &DiskOp<Version>) -> Option<DiskFault> {
+        let is_read = matches!(op, DiskOp::Read { .. } | DiskOp::Fetch { .. });
+        let is_write = matches!(op, DiskOp::Write { .. } | DiskOp::Zero { .. });
+        match self.ailment? {
+            Ailment::Full if matches!(op, DiskOp::Write { .. }) => Some(DiskFault::NoSpace),
+            Ailment::Sync if *op == DiskOp::Flush => Some(DiskFault::Faulted),
+            Ailment::Media if is_read => Some(DiskFault::Media),
+            Ailment::Media if is_write => {
+                self.ailment = None;
+                None
+            }
+            _ => None,
         }
     }
 

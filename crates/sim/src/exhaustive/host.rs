@@ -12,6 +12,8 @@ use super::disk::Version;
 pub(super) struct Host {
     pub(super) blocks: Vec<Told>,
     pub(super) asked: Vec<Asked>,
+    /// A disk fails: an error to the host may be right.
+    pub(super) has_excuse: bool,
     /// From this target on it must hear, by a flush that fails, that unflushed writes may be gone.
     pub(super) owed: Option<usize>,
 }
@@ -45,7 +47,12 @@ pub(super) enum What {
 
 impl Host {
     pub(super) fn new(blocks: usize) -> Self {
-        Self { blocks: vec![Told::default(); blocks], asked: Vec::new(), owed: None }
+        Self {
+            blocks: vec![Told::default(); blocks],
+            asked: Vec::new(),
+            has_excuse: false,
+            owed: None,
+        }
     }
 
     fn ask(&mut self, target: usize, what: What) -> u64 {
@@ -102,6 +109,17 @@ impl Host {
                 told.is_open &= version != told.issued;
                 None
             }
+            (What::Write { block, version }, HostResult::Failed(_)) if self.has_excuse => {
+                let told = &mut self.blocks[block];
+                told.is_open &= version != told.issued;
+                None
+            }
+            (What::Read { .. }, HostResult::Failed(_)) if self.has_excuse => None,
+            (What::Flush { .. }, HostResult::Failed(_))
+                if self.has_excuse && self.owed.is_none() =>
+            {
+                None
+            }
             (What::Write { .. }, _) => Some("a write fails without a reason".into()),
             (What::Read { block, floor }, HostResult::Data(found)) => {
                 self.judge_read(target, block, floor, *found)
@@ -140,7 +158,9 @@ impl Host {
             return Some(format!("block {block} reads v{found}, which nobody wrote"));
         }
         // Two reads during one write may differ; through a later target it is no longer under way.
-        if found < told.issued || !told.is_open || target > told.by {
+        let is_settled = found < told.issued || !told.is_open || target > told.by;
+        // A write that failed on a bad disk may be read until it is taken back.
+        if is_settled && !self.has_excuse {
             told.floor = told.floor.max(found);
         }
         None

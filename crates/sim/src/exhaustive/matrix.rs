@@ -210,3 +210,73 @@ fn a_clean_stop_leaves_nothing_to_copy() {
     assert!(world.record.clean && world.record.owner.is_none());
     assert!(world.sites.iter().all(|site| site.disk.header.dirty.is_empty()));
 }
+
+#[test]
+fn a_host_is_attached_until_its_last_write_is_drained() {
+    let slow = Shape { slow_disks: true, ..ANY };
+    let begin = "
+        the host writes block 0 v1 through T1
+        T1/A#0 hears: write
+        T1/B#0 hears: write
+        HostLoss(0)";
+    // The host of a small world connects again at once: another session, the same host.
+    let world = kept(&slow, &format!("{begin}\n Stop(0)"));
+    let hosts = |world: &World| world.targets[0].machine.as_ref().map(|t| t.seen().hosts.len());
+    assert_eq!(hosts(&world), Some(1), "its write is still on the disks");
+    let world = kept(&slow, &format!("{begin}\n Stop(0)\n go"));
+    assert_eq!(hosts(&world), Some(0));
+    assert!(world.record.clean);
+}
+
+#[test]
+fn a_full_replica_is_left_out_and_the_write_succeeds() {
+    let world = kept(
+        &ANY,
+        "B is full
+        the host writes block 0 v1 through T1
+        go but T1/B#1",
+    );
+    assert_eq!((acked(&world), healthy(&world)), (1, 1));
+}
+
+#[test]
+fn if_all_replicas_are_full_the_host_hears_it_and_they_stay_equal() {
+    let world = kept(
+        &ANY,
+        "A is full
+        B is full
+        the host writes block 0 v1 through T1
+        go",
+    );
+    assert_eq!((acked(&world), healthy(&world)), (0, 2));
+    assert!(world.host.asked.is_empty());
+    assert_eq!(held(&world), [0, 0]);
+}
+
+#[test]
+fn a_replica_that_cannot_sync_is_left_out_and_the_flush_succeeds() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        B cannot sync
+        the host flushes through T1
+        go but T1/B#1",
+    );
+    assert_eq!((world.host.blocks[0].flushed, healthy(&world)), (1, 1));
+}
+
+#[test]
+fn what_one_replica_cannot_read_is_read_elsewhere_and_repaired() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        A cannot be read
+        the host reads block 0 through T1
+        go",
+    );
+    assert!(world.host.asked.is_empty());
+    assert_eq!((world.sites[0].disk.ailment, healthy(&world)), (None, 2));
+    assert_eq!(held(&world), [1, 1]);
+}

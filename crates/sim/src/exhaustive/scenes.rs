@@ -22,6 +22,7 @@ const QUIET: Shape = Shape {
     host_losses: 0,
     unknown_outcomes: 0,
     ticks: 0,
+    ailments: 0,
     slow_disks: false,
     grace: false,
     both_paths: false,
@@ -89,7 +90,8 @@ pub fn scenes() -> Vec<Scene> {
 pub fn deep_scenes() -> Vec<Scene> {
     let deep = Shape {
         blocks: 2, writes: 6, reads: 6, flushes: 3, switchovers: 2, target_crashes: 2,
-        power_losses: 2, restarts: 1, cuts: 3, host_losses: 1, unknown_outcomes: 1, ticks: 4,
+        power_losses: 2, restarts: 1, cuts: 3, host_losses: 1, unknown_outcomes: 1, ailments: 1,
+        ticks: 4,
         ..QUIET
     };
     vec![

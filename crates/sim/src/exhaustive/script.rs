@@ -25,6 +25,7 @@ pub(super) const ANY: Shape = Shape {
     host_losses: 9,
     unknown_outcomes: 9,
     ticks: 9,
+    ailments: 9,
     slow_disks: false,
     grace: false,
     both_paths: true,

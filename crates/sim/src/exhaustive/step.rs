@@ -4,11 +4,11 @@ use mirror::{Input, Output, ReplicaOutput, StoreAnswer};
 use model::Revision;
 
 use super::{
-    disk::Version,
+    disk::{Ailment, Version},
     host::What,
     shared::Shared,
     wire::Wire,
-    world::{HOST, Store, World, name, replica_id, site_of, word},
+    world::{HOST, Store, World, name, replica_id, site_of},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +57,10 @@ pub enum Action {
         keeps: bool,
     },
     Cut(usize),
+    Ail {
+        site: usize,
+        ailment: Ailment,
+    },
     HostLoss(usize),
     Stop(usize),
     Tick,
@@ -158,6 +162,10 @@ impl World {
                 let choices = state.disk.after_power_loss().len();
                 actions.extend((0..choices).map(|choice| Action::Power { site, choice }));
             }
+            if left.ailments > 0 && state.disk.ailment.is_none() {
+                let all = [Ailment::Full, Ailment::Sync, Ailment::Media];
+                actions.extend(all.map(|ailment| Action::Ail { site, ailment }));
+            }
             if left.restarts > 0 {
                 actions.push(Action::Restart { site, keeps: true });
                 if !state.doing.is_empty() {
@@ -201,6 +209,11 @@ impl World {
             Action::Power { site, choice } => self.lose_power(site, choice),
             Action::Restart { site, keeps } => self.restart(site, keeps),
             Action::Cut(wire) => self.cut(wire),
+            Action::Ail { site, ailment } => {
+                self.left.ailments -= 1;
+                self.sites[site].disk.ailment = Some(ailment);
+                self.host.has_excuse = true;
+            }
             Action::HostLoss(target) => self.host_loss(target),
             Action::Stop(target) => {
                 self.left.stops -= 1;
@@ -506,84 +519,4 @@ impl World {
             self.connect(target);
         }
     }
-
-    /// What an action is, for a person who reads a trace.
-    pub(super) fn describe(&self, action: Action) -> String {
-        let wire_name = |index: usize| {
-            let wire = &self.wires[index];
-            format!("T{}/{}#{}", wire.target + 1, name(wire.site), wire.session)
-        };
-        match action {
-            Action::ToReplica { wire: index, lane } => {
-                let next = self.wires[index].lanes[lane].front();
-                let what = next.map_or_else(|| "close".into(), |(_, request)| word(request));
-                format!("{} hears: {what}", wire_name(index))
-            }
-            Action::ToTarget(index) => {
-                let next = self.wires[index].answers.front();
-                let what = next.map_or_else(|| "closed".into(), |(_, answer)| short(answer));
-                format!("{} answers: {what}", wire_name(index))
-            }
-            Action::Disk { site, at } => {
-                format!("the disk of {} ends {:?}", name(site), self.sites[site].doing[at].2)
-            }
-            Action::Store(target) => {
-                let what = match &self.targets[target].store {
-                    Store::Idle => "nothing".into(),
-                    Store::Read => "is read".into(),
-                    Store::Commit { record, .. } => format!("is written: {}", describe(record)),
-                    Store::Answer(answer) => match &**answer {
-                        StoreAnswer::Record(record) => format!("says {}", describe(record)),
-                        other => format!("says {other:?}"),
-                    },
-                };
-                format!("the record, for T{}, {what}", target + 1)
-            }
-            Action::Restart { site, .. } => format!("{} restarts", name(site)),
-            Action::Power { site, choice } => {
-                let left = self.sites[site].disk.after_power_loss().swap_remove(choice);
-                format!("{} loses power, left {left:?}", name(site))
-            }
-            Action::Cut(index) => format!("{} is cut", wire_name(index)),
-            Action::Write { target, block } => {
-                let version = self.host.blocks[block].issued + 1;
-                format!("the host writes block {block} v{version} through T{}", target + 1)
-            }
-            Action::Resend { target, block } => {
-                format!("the host writes block {block} again through T{}", target + 1)
-            }
-            Action::Read { target, block } => {
-                format!("the host reads block {block} through T{}", target + 1)
-            }
-            Action::Flush(target) => format!("the host flushes through T{}", target + 1),
-            Action::Crash(target) => format!("T{} dies", target + 1),
-            Action::Switch => format!("T{} is started", self.targets.len() + 1),
-            other => format!("{other:?}"),
-        }
-    }
-}
-
-fn short(answer: &mirror::Answer<Version>) -> String {
-    match answer {
-        mirror::Answer::Fenced(state) => {
-            let dirty: Vec<_> = state.header.dirty.iter().collect();
-            let (roster, intact) = (state.header.roster, state.intact);
-            format!("fenced, roster {roster}, dirty {dirty:?}, intact {intact}")
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-fn describe(record: &model::Membership) -> String {
-    let healthy: String = record
-        .children
-        .iter()
-        .filter(|(_, healthy)| **healthy)
-        .map(|(id, _)| name(site_of(*id)))
-        .collect();
-    let source = record.resync_source.map(|id| name(site_of(id)));
-    format!(
-        "epoch {} roster {} healthy {healthy} clean {} source {source:?} lost {}",
-        record.epoch, record.roster, record.clean, record.unflushed_lost
-    )
 }

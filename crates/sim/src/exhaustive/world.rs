@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mirror::{Flaw, Geometry, Replica, Request, Seat, StoreAnswer, Target, Throttle, Times};
+use mirror::{Flaw, Geometry, Replica, Seat, StoreAnswer, Target, Throttle, Times};
 use model::{
     Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId, Revision,
     TargetItem, Time, VolumeId,
@@ -34,6 +34,8 @@ pub struct Shape {
     pub host_losses: u8,
     pub unknown_outcomes: u8,
     pub ticks: u8,
+    /// Disks that begin to fail.
+    pub ailments: u8,
     /// Writes take their time on the disks of replicas.
     pub slow_disks: bool,
     /// A lost connection may come back before the child is excluded.
@@ -204,6 +206,7 @@ impl World {
                 child: never,
                 grace,
                 retry: Millis(0),
+                full: Millis(TICK),
                 // Whoever answers first is claimed with, or all: both orders happen.
                 fence: Millis(0),
                 hold: never,
@@ -268,38 +271,6 @@ impl World {
     pub(super) fn tidy(&mut self) {
         self.wires.retain(|wire| !wire.is_over());
         self.wires.sort_by_key(|wire| (wire.target, wire.site, wire.session));
-    }
-}
-
-/// A short word for a request, for traces.
-pub(super) fn word(request: &Request<Version>) -> String {
-    match request {
-        Request::Fence { epoch } => format!("fence {epoch}"),
-        Request::Ping => "ping".into(),
-        Request::Read { extent } => format!("read block {}", extent.start),
-        Request::Fetch { extent } => format!("fetch block {}", extent.start),
-        Request::Write { extent, data, class } => {
-            format!("write block {} v{data} ({class:?})", extent.start)
-        }
-        Request::Zero { extent, .. } => format!("zero block {}", extent.start),
-        Request::Flush => "flush".into(),
-        Request::Roster { roster, members, absent, intact } => {
-            let healthy = members.values().filter(|healthy| **healthy).count();
-            let absent: Vec<_> = absent
-                .iter()
-                .map(|(id, a)| {
-                    let regions: Vec<_> = a.regions.iter().collect();
-                    format!("{} base {} lacks {regions:?}", name(site_of(*id)), a.base)
-                })
-                .collect();
-            format!("roster {roster}, {healthy} healthy, absent {absent:?}, intact {intact}")
-        }
-        Request::Absent { absent } => format!("absent {}", absent.len()),
-        Request::Clean { regions } => format!("clean {regions:?}"),
-        Request::Copied { regions, .. } => format!("copied {regions:?}"),
-        Request::Snapshot { .. } => "snapshot".into(),
-        Request::SnapAbort { .. } => "abort snapshot".into(),
-        Request::Stop => "stop".into(),
     }
 }
 
