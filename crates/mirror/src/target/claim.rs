@@ -69,8 +69,8 @@ impl<D: Clone> Target<D> {
         if fenced.is_empty() || !has_source {
             return;
         }
-        let is_complete = self.has_fenced_all(fenced);
-        if !is_complete && turn.now < until {
+        let is_decided = self.has_fenced_all(fenced) || !self.may_fence_more();
+        if !is_decided && turn.now < until {
             return;
         }
         self.claimed = Slots::NONE;
@@ -91,6 +91,15 @@ impl<D: Clone> Target<D> {
         recorded.all(|(id, _)| self.slot_of(*id).is_some_and(|slot| fenced.contains(slot)))
     }
 
+    /// Whether one recorded healthy is still being reached. Who was tried in vain is not waited
+    /// for: a killed process refuses at once, and its replica returns by a resync.
+    fn may_fence_more(&self) -> bool {
+        self.children.values().any(|child| {
+            matches!(child.link, super::child::Link::Opening { .. })
+                && self.record.is_recorded_healthy(child.id)
+        })
+    }
+
     pub(super) fn claim_flushed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         if self.phase != Phase::Flushing {
             return;
@@ -104,6 +113,8 @@ impl<D: Clone> Target<D> {
     /// One that was fenced is gone: before the claim is on its way it begins again with the rest.
     pub(super) fn claim_lost(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         let is_committing = self.phase == Phase::Claiming;
+        // One that was never fenced has no part in it, however often it is tried in vain.
+        let was_fenced = self.children.get(&slot).is_some_and(|child| child.state.is_some());
         if let Some(child) = self.children.get_mut(&slot) {
             child.close(turn);
             child.link = super::child::Link::Closed { retry: turn.now + self.times.retry };
@@ -112,7 +123,7 @@ impl<D: Clone> Target<D> {
                 child.state = None;
             }
         }
-        if self.phase == Phase::Flushing {
+        if self.phase == Phase::Flushing && was_fenced {
             for child in self.children.values_mut() {
                 child.flushes = super::flush::Flushes::default();
             }
