@@ -11,42 +11,15 @@ use std::{
 
 use block::Buffer;
 use nvme::{
-    Digests, Op, Reply, Status,
-    initiator::{Attached, Config, Out, Reason, Session},
+    Code, Op, Reply, Status,
+    initiator::{Attached, Config, Event, Out, Reason, Session},
 };
-use uring::{Backend, Chunk, Completion, Outcome, Reactor, Socket};
-use uuid::Uuid;
+use uring::{Chunk, Completion, Outcome, Reactor, Socket, Waker};
 
-use crate::uri::Uri;
-
-/// How to connect.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub host_nqn: String,
-    pub host_id: Uuid,
-    pub io_queues: u16,
-    /// Commands under way on each queue.
-    pub entries: u16,
-    pub digests: Digests,
-    /// Give up when no path worked for so long.
-    pub patience: Duration,
-    pub backend: Backend,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let host_id = Uuid::new_v4();
-        Self {
-            host_nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{host_id}"),
-            host_id,
-            io_queues: 1,
-            entries: 128,
-            digests: Digests { header: false, data: false },
-            patience: Duration::from_secs(30),
-            backend: Backend::Auto,
-        }
-    }
-}
+use crate::{
+    options::{GiveUp, Lost, Options, PathState},
+    uri::Uri,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -77,8 +50,11 @@ pub struct Client {
     path: Path,
     /// Which address is next.
     turn: usize,
+    ticked_at: Instant,
     /// Since when no path works.
     lost_at: Option<Instant>,
+    /// How this path was lost; `None` while it is tried for the first time, and while it works.
+    lost: Option<(Lost, Instant)>,
     reason: String,
     attached: Option<Attached>,
     /// Not answered yet, and when they were submitted.
@@ -90,6 +66,8 @@ pub struct Client {
     /// Tokens of earlier paths are not ours any more.
     round: u64,
     pub switches: u64,
+    /// Commands that a target has answered.
+    pub answers: u64,
     completions: Vec<Completion>,
     /// Of operations that somebody else has on this reactor.
     foreign: Vec<Completion>,
@@ -109,6 +87,9 @@ struct Link {
     session: Session,
     to: SocketAddr,
     queues: BTreeMap<u16, Queue>,
+    /// When anything came from the other side.
+    heard_at: Instant,
+    is_silent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -118,13 +99,27 @@ struct Queue {
     is_sending: bool,
 }
 
+impl Link {
+    fn is_silent_at(&self, now: Instant) -> bool {
+        self.session.is_live() && now.saturating_duration_since(self.heard_at) >= SILENCE
+    }
+}
+
 /// Marks tokens that are not the client's own.
 const FOREIGN: u64 = 1 << 63;
 const RETRY: Duration = Duration::from_millis(20);
+/// What is away for longer than `EAGER` is tried less often.
+const RETRY_LATER: Duration = Duration::from_millis(250);
+const EAGER: Duration = Duration::from_secs(5);
 const RECEIVE: usize = 256 * 1024;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// Keep-alives go out twice in their time, and each is answered: whoever says nothing for all of it
+/// is not there, whatever the commands under way may still take.
+const SILENCE: Duration = KEEP_ALIVE;
+/// Whoever did not listen for so long has no right to call the other side silent.
+const AWAY: Duration = Duration::from_millis(3_750);
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -136,15 +131,27 @@ enum Kind {
 impl Client {
     /// Returns when the volume can be used.
     pub fn connect(uri: &Uri, options: Options) -> Result<Self, ClientError> {
+        let mut client = Self::open(&uri.nqn, options)?;
+        client.follow(uri.addresses.clone());
+        while client.lost_at.is_some() {
+            client.turn(None)?;
+        }
+        Ok(client)
+    }
+
+    /// Without a path: `follow` names one.
+    pub fn open(nqn: &str, options: Options) -> Result<Self, ClientError> {
         let now = Instant::now();
-        let mut client = Self {
-            uri: uri.clone(),
+        Ok(Self {
+            uri: Uri { addresses: Vec::new(), nqn: nqn.into() },
             reactor: Reactor::new(options.backend)?,
             options,
             began: now,
             path: Path::Waiting { until: now },
             turn: 0,
+            ticked_at: now,
             lost_at: Some(now),
+            lost: None,
             reason: "none was tried".into(),
             attached: None,
             open: BTreeMap::new(),
@@ -152,13 +159,35 @@ impl Client {
             lane: 0,
             round: 0,
             switches: 0,
+            answers: 0,
             completions: Vec::new(),
             foreign: Vec::new(),
-        };
-        while client.lost_at.is_some() {
-            client.turn(None)?;
+        })
+    }
+
+    /// The volume is served there from now on: whatever has no answer is sent there.
+    pub fn follow(&mut self, addresses: Vec<SocketAddr>) {
+        if let Path::Up(link) = &mut self.path {
+            link.session.stop();
+            self.poll();
         }
-        Ok(client)
+        self.uri.addresses = addresses;
+        self.turn = 0;
+        self.lost = None;
+        self.path = Path::Waiting { until: Instant::now() };
+    }
+
+    pub fn state(&self) -> PathState {
+        match (self.lost_at, self.lost) {
+            (None, _) => PathState::Live,
+            (Some(_), None) => PathState::Connecting,
+            (Some(_), Some((why, since))) => PathState::Lost { why, since },
+        }
+    }
+
+    /// Ends a `step` from another thread.
+    pub fn waker(&self) -> Waker {
+        self.reactor.waker()
     }
 
     pub fn attached(&self) -> &Attached {
@@ -206,15 +235,25 @@ impl Client {
         done: &mut Vec<Done>,
         completions: &mut Vec<Completion>,
     ) -> Result<(), ClientError> {
-        loop {
-            self.poll();
-            done.extend(self.done.drain(..));
-            completions.append(&mut self.foreign);
-            if !done.is_empty() || !completions.is_empty() {
-                return Ok(());
-            }
+        while done.is_empty() && completions.is_empty() {
+            self.step(done, completions)?;
+        }
+        Ok(())
+    }
+
+    /// Returns when anything happened: an answer, a completion, the waker, or nothing but time.
+    pub fn step(
+        &mut self,
+        done: &mut Vec<Done>,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), ClientError> {
+        self.poll();
+        if self.done.is_empty() && self.foreign.is_empty() {
             self.turn(None)?;
         }
+        done.extend(self.done.drain(..));
+        completions.append(&mut self.foreign);
+        Ok(())
     }
 
     /// Waits for at least one answer, or for the time. Answers come in `done`.
@@ -272,21 +311,41 @@ impl Client {
     fn deadline(&self) -> Option<Instant> {
         match &self.path {
             Path::Waiting { until } => Some(*until),
-            Path::Up(link) => link.session.next_deadline().map(|at| self.began + at),
+            Path::Up(link) => {
+                let session = link.session.next_deadline().map(|at| self.began + at);
+                let silent = link.session.is_live().then_some(link.heard_at + SILENCE);
+                [session, silent].into_iter().flatten().min()
+            }
         }
     }
 
     fn tick(&mut self) -> Result<(), ClientError> {
         let now = Instant::now();
+        let was_away = now.duration_since(self.ticked_at) > AWAY;
+        self.ticked_at = now;
+        if let Path::Up(link) = &mut self.path
+            && was_away
+        {
+            link.heard_at = now;
+        }
         if let Some(lost_at) = self.lost_at
             && now.duration_since(lost_at) > self.options.patience
         {
-            let (uri, reason) = (self.uri.clone(), self.reason.clone());
-            return Err(ClientError::NoPath { uri, waited: self.options.patience, reason });
+            match self.options.give_up {
+                GiveUp::End => {
+                    let (uri, reason) = (self.uri.clone(), self.reason.clone());
+                    return Err(ClientError::NoPath { uri, waited: self.options.patience, reason });
+                }
+                GiveUp::FailCommands => self.fail_all(),
+            }
         }
         match &mut self.path {
             Path::Waiting { until } if *until <= now => self.dial(),
             Path::Waiting { .. } => {}
+            Path::Up(link) if link.is_silent_at(now) => {
+                link.is_silent = true;
+                link.session.stop();
+            }
             Path::Up(link) => {
                 let now = now.duration_since(self.began);
                 if link.session.next_deadline().is_some_and(|at| at <= now) {
@@ -297,7 +356,18 @@ impl Client {
         Ok(())
     }
 
+    fn fail_all(&mut self) {
+        for (tag, (_, at)) in std::mem::take(&mut self.open) {
+            let result = Err(Code::HostPath.into());
+            self.done.push_back(Done { tag, result, took: at.elapsed() });
+        }
+    }
+
     fn dial(&mut self) {
+        if self.uri.addresses.is_empty() {
+            self.path = Path::Waiting { until: Instant::now() + RETRY_LATER };
+            return;
+        }
         let to = self.uri.addresses[self.turn % self.uri.addresses.len()];
         self.turn += 1;
         self.round += 1;
@@ -314,7 +384,13 @@ impl Client {
             attach_timeout: ATTACH_TIMEOUT,
         });
         session.connect(self.began.elapsed());
-        self.path = Path::Up(Box::new(Link { session, to, queues: BTreeMap::new() }));
+        self.path = Path::Up(Box::new(Link {
+            session,
+            to,
+            queues: BTreeMap::new(),
+            heard_at: Instant::now(),
+            is_silent: false,
+        }));
     }
 
     fn completed(&mut self, completion: Completion) {
@@ -335,6 +411,7 @@ impl Client {
                 link.session.closed(queue);
             }
             (Kind::Receive, Outcome::Received { buffer, result: Ok(len) }) if len > 0 => {
+                link.heard_at = Instant::now();
                 link.session.receive(now, queue, &buffer.bytes()[..len]);
                 if let Some(socket) = link.queues.get(&queue).and_then(|q| q.socket.clone()) {
                     let op = uring::Op::Receive { socket, buffer, at: 0 };
@@ -375,6 +452,11 @@ impl Client {
                 }
                 Out::Ready(attached) => self.ready(attached),
                 Out::Done { tag, result } => self.answered(tag, result),
+                Out::Event(Event::Resized { blocks }) => {
+                    if let Some(attached) = &mut self.attached {
+                        attached.blocks = blocks;
+                    }
+                }
                 Out::Event(_) => {}
                 Out::Dead { reason } => {
                     self.lose(reason);
@@ -404,6 +486,7 @@ impl Client {
         self.switches += u64::from(self.attached.is_some());
         self.attached = Some(attached);
         self.lost_at = None;
+        self.lost = None;
         let open: Vec<(u64, Op)> =
             self.open.iter().map(|(tag, (op, _))| (*tag, op.clone())).collect();
         for (tag, op) in open {
@@ -419,6 +502,7 @@ impl Client {
             }
             return;
         }
+        self.answers += 1;
         if let Some((_, at)) = self.open.remove(&tag) {
             self.done.push_back(Done { tag, result, took: at.elapsed() });
         }
@@ -426,6 +510,7 @@ impl Client {
 
     fn lose(&mut self, reason: Reason) {
         let now = Instant::now();
+        let was_silent = matches!(&self.path, Path::Up(link) if link.is_silent);
         if let Path::Up(link) = &self.path {
             if !matches!(reason, Reason::ConnectionLost { .. }) || self.lost_at.is_none() {
                 self.reason = format!("{}: {reason:?}", link.to);
@@ -438,8 +523,15 @@ impl Client {
         }
         // The first try on another path is at once; only a whole round without success waits.
         let is_round_over = self.turn.is_multiple_of(self.uri.addresses.len());
-        let pause = if is_round_over { RETRY } else { Duration::ZERO };
-        self.lost_at.get_or_insert(now);
+        let lost_at = *self.lost_at.get_or_insert(now);
+        let pause = match is_round_over {
+            false => Duration::ZERO,
+            true if now.duration_since(lost_at) < EAGER => RETRY,
+            true => RETRY_LATER,
+        };
+        let why = if was_silent { Lost::Silent } else { reason.into() };
+        let (_, since) = self.lost.unwrap_or((why, now));
+        self.lost = Some((why, since));
         self.path = Path::Waiting { until: now + pause };
     }
 }

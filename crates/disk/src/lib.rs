@@ -4,6 +4,7 @@
 mod client;
 mod ledger;
 mod nbd;
+mod options;
 mod pattern;
 mod uri;
 
@@ -11,7 +12,8 @@ pub mod bench;
 pub mod serve_nbd;
 pub mod verify;
 
-pub use client::{Client, ClientError, Done, Options};
+pub use client::{Client, ClientError, Done};
 pub use ledger::{Ledger, LedgerError, Promise, Wrong};
+pub use options::{GiveUp, Lost, Options, PathState};
 pub use pattern::{Found, fill, look};
 pub use uri::{Uri, UriError};

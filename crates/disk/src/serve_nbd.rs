@@ -60,6 +60,16 @@ pub fn run(
     listener: Listener,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), NbdServeError> {
+    run_while(client, listener, |_, peers| peers > 0 || !stop.load(Ordering::Relaxed))
+}
+
+/// Serves as long as `goes_on`, which is asked after everything that happens, with the count of
+/// clients. The client's waker has it asked, too.
+pub fn run_while(
+    client: &mut Client,
+    listener: Listener,
+    mut goes_on: impl FnMut(&mut Client, usize) -> bool,
+) -> Result<(), NbdServeError> {
     let mut server = Server {
         client,
         listener,
@@ -71,8 +81,8 @@ pub fn run(
     };
     server.accept();
     let (mut done, mut completions) = (Vec::new(), Vec::new());
-    while !(stop.load(Ordering::Relaxed) && server.peers.is_empty()) {
-        server.client.wait_both(&mut done, &mut completions)?;
+    while goes_on(server.client, server.peers.len()) {
+        server.client.step(&mut done, &mut completions)?;
         for completion in completions.drain(..) {
             server.completed(completion);
         }
@@ -80,6 +90,10 @@ pub fn run(
             server.answered(answer);
         }
         server.flush();
+    }
+    server.listener.close();
+    for peer in server.peers.values() {
+        peer.socket.close();
     }
     Ok(())
 }
