@@ -158,7 +158,10 @@ impl<P: Planner> Reconciler<P> {
 
     fn deliver_host(&mut self, id: HostId, term: model::InstanceId) {
         let Some(view) = self.world.hosts.get(&id) else { return };
-        if view.liveness != Liveness::Alive {
+        // A process that is not on record yet would refuse what is meant for its predecessor.
+        let known = view.record.layout.instance;
+        let is_new = self.registry.current_host(id).is_some_and(|speaks| Some(speaks) != known);
+        if view.liveness != Liveness::Alive || is_new {
             return;
         }
         let Some(parcel) = self.delivery.hosts.get_mut(&id) else { return };

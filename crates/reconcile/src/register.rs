@@ -241,6 +241,9 @@ impl<P: Planner> Reconciler<P> {
         }
         let mut new = view.record.clone();
         new.layout.instance = instance;
+        // The name it connects with, and where it runs, are the host's own to say.
+        new.spec.nqn.clone_from(&registered.contact);
+        new.spec.node = registered.node;
         let read_at = view.record.meta.revision;
         Some(Txn::default().put(Key::Host(id), Record::Host(new.into()), read_at))
     }
