@@ -1,7 +1,7 @@
 //! `holdfast engine`: a node's storage, told what to do by controllers or by a file.
 
 mod alone;
-mod identity;
+pub(crate) mod identity;
 mod spec;
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
@@ -187,7 +187,7 @@ async fn open_etcd(urls: &str) -> Result<Records> {
     }
 }
 
-async fn until_signal() -> Result<()> {
+pub(crate) async fn until_signal() -> Result<()> {
     let (mut interrupted, mut terminated) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {

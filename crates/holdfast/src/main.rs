@@ -1,17 +1,20 @@
 //! The one binary.
 //!
-//! For now it holds the controller, the engine, the commands for volumes, nodes and pools, and what
-//! a person needs at disks, pools and the store: looking, checking, measuring, backing up, and
-//! judging records by the promises. The node joins it when it is built.
+//! It holds the controller, the engine, the host, the commands for volumes, nodes and pools, and
+//! what a person needs at disks, pools and the store: looking, checking, measuring, backing up, and
+//! judging records by the promises.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
+mod attach_command;
 mod controller_command;
 mod disk_command;
 mod doctor;
 mod engine_command;
+mod host_command;
 mod listen;
 mod pool_command;
+mod run_folder;
 mod store_command;
 mod user_command;
 
@@ -32,6 +35,12 @@ enum Command {
     Controller(controller_command::ControllerCommand),
     /// Run an engine: a node's pools, replicas and targets
     Engine(engine_command::EngineCommand),
+    /// Run a host: it gives this machine the volumes that are published to it
+    Host(host_command::HostCommand),
+    /// Have a volume on this machine, and print its device
+    Attach(attach_command::AttachCommand),
+    /// Take a volume from this machine
+    Detach(attach_command::DetachCommand),
     /// Use a volume over NVMe/TCP: look, fill, verify, measure, serve as NBD
     #[command(subcommand)]
     Disk(disk_command::DiskCommand),
@@ -53,6 +62,9 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Controller(command) => command.run(),
         Command::Engine(command) => command.run(),
+        Command::Host(command) => command.run(),
+        Command::Attach(command) => command.run(),
+        Command::Detach(command) => command.run(),
         Command::Disk(command) => command.run(),
         Command::Pool(command) => command.run(),
         Command::Store(command) => command.run(),

@@ -18,7 +18,7 @@ pub(crate) fn doctor(server: Option<String>) -> Result<ExitCode> {
 }
 
 /// The flag, or the environment, or loopback.
-fn client(server: Option<String>) -> Result<Client> {
+pub(crate) fn client(server: Option<String>) -> Result<Client> {
     let server = server.or_else(|| env::var("HOLDFAST_SERVER").ok());
     Ok(Client::new(server.as_deref().unwrap_or(cli::SERVER))?)
 }

@@ -11,6 +11,7 @@ pub mod limits;
 
 mod ids;
 mod meta;
+mod names;
 mod observed;
 mod units;
 
@@ -53,6 +54,7 @@ pub use inventory::{
 pub use key::{Key, Subject, UnknownKey};
 pub use membership::Membership;
 pub use meta::{Extra, Labels, Meta};
+pub use names::{controller_range, nqn};
 pub use node::{Liveness, Node, NodeLayout, NodeSpec};
 pub use observed::Observed;
 pub use path::{PathFailure, PathHealth, PathSeen};

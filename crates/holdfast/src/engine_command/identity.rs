@@ -10,25 +10,27 @@ use anyhow::{Context as _, Result};
 use model::NodeId;
 use uuid::{Builder, Uuid, Variant, Version};
 
-/// The id in the folder, made now if there is none.
+/// The node's id in the folder, made now if there is none.
 pub(super) fn kept(folder: &Path) -> Result<NodeId> {
-    let path = folder.join("node-id");
+    kept_as(folder, "node-id").map(NodeId)
+}
+
+/// The id in a file of the folder, made now if there is none.
+pub(crate) fn kept_as(folder: &Path, name: &str) -> Result<Uuid> {
+    let path = folder.join(name);
     match fs::read_to_string(&path) {
-        Ok(text) => {
-            let id = text.trim().parse();
-            Ok(NodeId(id.with_context(|| format!("{} holds no node id", path.display()))?))
-        }
+        Ok(text) => text.trim().parse().with_context(|| format!("{} holds no id", path.display())),
         Err(error) if error.kind() == ErrorKind::NotFound => make(folder, &path),
         Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
     }
 }
 
-fn make(folder: &Path, path: &Path) -> Result<NodeId> {
-    let id = NodeId(Uuid::new_v4());
+fn make(folder: &Path, path: &Path) -> Result<Uuid> {
+    let id = Uuid::new_v4();
     let written = || -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
-        // Whole or not at all: half an id would be another node.
-        let draft = folder.join("node-id.new");
+        // Whole or not at all: half an id would be somebody else.
+        let draft = path.with_extension("new");
         let mut file = fs::File::create(&draft)?;
         writeln!(file, "{id}")?;
         file.sync_all()?;
@@ -40,7 +42,7 @@ fn make(folder: &Path, path: &Path) -> Result<NodeId> {
 }
 
 /// What the machine calls itself.
-pub(super) fn machine() -> String {
+pub(crate) fn machine() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "node".into() } else { name.into() }

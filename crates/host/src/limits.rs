@@ -1,0 +1,26 @@
+//! Limits of a host, with their reasons.
+
+use std::time::Duration;
+
+/// What an application waits for a volume that nobody serves, if nothing else is said: the time
+/// after which Linux, too, gives a lost controller up.
+pub const GIVE_UP: Duration = Duration::from_mins(10);
+
+/// A volume that is taken away may finish what is under way for so long; then it is cut off.
+pub const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often the kernel's paths are looked at: it tells of no loss by itself. Reading a few small
+/// files costs nothing, and a lost path is known well before the controller needs it.
+pub const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// What was heard through a path counts no longer than this: two heartbeats.
+pub const HEARD_FOR: Duration = Duration::from_secs(1);
+
+/// After something failed that should not fail (no ring, no socket) it is tried again.
+pub const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// A local socket's name has 107 bytes; a volume's id and its ending take 42 of them.
+pub const RUN_FOLDER_LENGTH_MAX: usize = 64;
+
+/// Orders that may wait for the agent, which answers at once.
+pub const ORDERS_MAX: usize = 64;

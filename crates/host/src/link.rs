@@ -1,0 +1,121 @@
+//! The stream to one controller: hello, heartbeats, configs in, inventories out.
+
+use std::time::Duration;
+
+use rpc::{FrameError, HostHello, ToController, ToHost};
+use tokio::{
+    net::TcpStream,
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+use tracing::{debug, info};
+
+use crate::{agent::Handle, limits};
+
+/// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An inventory goes out this often though nothing changed: whatever was lost is made good.
+const AGAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Keeps one stream up until the task is dropped.
+pub(crate) async fn keep(controller: String, hello: HostHello, agent: Handle) {
+    let mut pause = RETRY_MIN;
+    loop {
+        let began = Instant::now();
+        match connect(&controller, &hello, &agent).await {
+            Ok(()) => debug!(%controller, "the controller closed the stream"),
+            Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
+        }
+        if began.elapsed() > RETRY_MAX {
+            pause = RETRY_MIN;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(RETRY_MAX);
+    }
+}
+
+async fn connect(controller: &str, hello: &HostHello, agent: &Handle) -> Result<(), FrameError> {
+    let dialled = timeout(DIAL_TIMEOUT, TcpStream::connect(controller)).await;
+    let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
+    let (mut incoming, mut outgoing) = rpc::split(stream)?;
+    outgoing.send(&ToController::HostHello(hello.clone())).await?;
+    info!(%controller, "connected to a controller");
+    let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
+    tokio::select! {
+        end = talk(&mut outgoing, said, agent) => end,
+        end = listen(&mut incoming, agent, &say) => end,
+        () = report(agent, &say) => Ok(()),
+    }
+}
+
+type Say = mpsc::Sender<ToController>;
+
+async fn talk(
+    to: &mut rpc::Sender<ToController>,
+    mut said: mpsc::Receiver<ToController>,
+    agent: &Handle,
+) -> Result<(), FrameError> {
+    let mut beat = interval(rpc::limits::HEARTBEAT_PERIOD);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let message = tokio::select! {
+            _ = beat.tick() => {
+                to.send(&ToController::Heartbeat).await?;
+                match heard(agent) {
+                    Some(heard) => heard,
+                    None => continue,
+                }
+            }
+            message = said.recv() => match message {
+                Some(message) => message,
+                None => return Ok(()),
+            },
+        };
+        to.send(&message).await?;
+    }
+}
+
+/// Nodes that answered a moment ago, if there are any: old news would keep the dead alive.
+fn heard(agent: &Handle) -> Option<ToController> {
+    let heard = agent.heard.borrow();
+    let fresh = heard.at.elapsed() < limits::HEARD_FOR && !heard.nodes.is_empty();
+    fresh.then(|| ToController::HeardThrough(heard.nodes.iter().copied().collect()))
+}
+
+async fn listen(
+    incoming: &mut rpc::Receiver<ToHost>,
+    agent: &Handle,
+    say: &Say,
+) -> Result<(), FrameError> {
+    while let Some(message) = incoming.next().await? {
+        let answer = match message {
+            ToHost::Apply(config) => ToController::Applied(agent.apply(config).await),
+            ToHost::Inventory => match agent.inventory().await {
+                Some(inventory) => ToController::HostInventory(Box::new(inventory)),
+                None => return Ok(()),
+            },
+        };
+        if say.send(answer).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// At first, at every change, and from time to time.
+async fn report(agent: &Handle, say: &Say) {
+    let mut turns = agent.turns.clone();
+    loop {
+        turns.mark_unchanged();
+        let Some(inventory) = agent.inventory().await else { return };
+        if say.send(ToController::HostInventory(Box::new(inventory))).await.is_err() {
+            return;
+        }
+        if matches!(timeout(AGAIN_EVERY, turns.changed()).await, Ok(Err(_))) {
+            return;
+        }
+    }
+}
