@@ -38,7 +38,7 @@ pub fn port(kind: Kind) -> Port {
 
 pub fn kind(number: u8) -> Kind {
     match number % 2 {
-        0 => Kind::Volume { reservations: Reservations::new() },
+        0 => Kind::Volume { reservations: Reservations::new(), can_last: true },
         _ => Kind::Replica,
     }
 }

@@ -55,8 +55,9 @@ const BENCHES: &[Bench] = &[
         name: "engine",
         about: "the data plane beside the limits of disk, protocol and machine",
         run: Run::Table(&[
-            Part { package: "uring", example: "bench_limits" },
-            Part { package: "engine", example: "bench_target" },
+            Part { package: "uring", run: &["--example", "bench_limits", "--"] },
+            Part { package: "engine", run: &["--example", "bench_target", "--"] },
+            Part { package: "e2e", run: &["--bin", "holdfast-e2e", "--", "bench"] },
         ]),
     },
 ];

@@ -46,6 +46,7 @@ pub enum BenchError {
 }
 
 pub fn run(client: &mut Client, bench: &Bench) -> Result<Speed, BenchError> {
+    client.settle()?;
     let places = client.blocks() / u64::from(bench.blocks.max(1));
     if places == 0 {
         return Err(BenchError::TooSmall);

@@ -272,6 +272,16 @@ impl Client {
         }
     }
 
+    /// Waits until nothing is under way any more, whatever becomes of it: a workload that gave up
+    /// leaves commands behind, and their answers are none of the next one's.
+    pub fn settle(&mut self) -> Result<(), ClientError> {
+        while !self.open.is_empty() {
+            self.turn(None)?;
+        }
+        self.done.clear();
+        Ok(())
+    }
+
     /// One command, and its answer.
     pub fn run(&mut self, op: Op) -> Result<Result<Reply, Status>, ClientError> {
         const TAG: u64 = u64::MAX;

@@ -79,7 +79,7 @@ pub fn fill(
     let blocks = ledger.blocks();
     let step = u32::try_from((client.attached().max_transfer / BLOCK).clamp(1, 256)).unwrap_or(1);
     let mut next = 0;
-    let mut runner = Runner::new(client, ledger, Promise::Acknowledged);
+    let mut runner = Runner::new(client, ledger, Promise::Acknowledged)?;
     loop {
         while next < blocks && runner.open.len() < 16 {
             let count = step.min(u32::try_from(blocks - next).unwrap_or(u32::MAX));
@@ -105,7 +105,7 @@ pub fn check(
     let blocks = ledger.blocks();
     let step = u32::try_from((client.attached().max_transfer / BLOCK).clamp(1, 256)).unwrap_or(1);
     let mut next = 0;
-    let mut runner = Runner::new(client, ledger, Promise::Acknowledged);
+    let mut runner = Runner::new(client, ledger, Promise::Acknowledged)?;
     loop {
         while next < blocks && runner.open.len() < 16 {
             let count = step.min(u32::try_from(blocks - next).unwrap_or(u32::MAX));
@@ -135,7 +135,7 @@ pub fn run(
         .map_or(all.clone(), |within| within.start.min(all.end)..within.end.min(all.end));
     let blocks = within.end - within.start;
     let before = client.switches;
-    let mut runner = Runner::new(client, ledger, workload.promise);
+    let mut runner = Runner::new(client, ledger, workload.promise)?;
     let mut since_flush = 0;
     loop {
         let is_over = Instant::now() >= end;
@@ -193,8 +193,13 @@ enum Open {
 }
 
 impl<'a> Runner<'a> {
-    fn new(client: &'a mut Client, ledger: &'a mut Ledger, promise: Promise) -> Self {
-        Self {
+    fn new(
+        client: &'a mut Client,
+        ledger: &'a mut Ledger,
+        promise: Promise,
+    ) -> Result<Self, ClientError> {
+        client.settle()?;
+        Ok(Self {
             client,
             ledger,
             promise,
@@ -203,7 +208,7 @@ impl<'a> Runner<'a> {
             next: 0,
             tally: Tally::default(),
             last: Instant::now(),
-        }
+        })
     }
 
     /// Two commands on one block at a time would make two answers right.

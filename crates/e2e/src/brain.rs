@@ -308,6 +308,15 @@ impl Mind {
         if is_held {
             return None;
         }
+        if let Some(bare) = self.plan.bare() {
+            let engine = self.engines.get(&bare).filter(|_| self.is_alive(bare))?;
+            let are_ready = self
+                .plan
+                .nodes()
+                .filter(|node| *node != bare)
+                .all(|node| is_ready(&node).is_some());
+            return are_ready.then_some((bare, engine.instance));
+        }
         // Not the one that failed last, if there is another.
         let nodes = self.plan.nodes().filter(|node| record.is_healthy(replica_of(*node)));
         let mut able: Vec<_> = nodes.filter_map(|node| Some((node, is_ready(&node)?))).collect();

@@ -16,8 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[derive(Debug)]
 pub struct Fleet {
+    binary: PathBuf,
     folder: PathBuf,
     controller: String,
+    /// The core that all of them share, if they are bound to one.
+    pub core: Option<usize>,
     members: Vec<Member>,
 }
 
@@ -32,10 +35,11 @@ struct Member {
 const IDLE_MS: u64 = 1_500;
 
 impl Fleet {
-    pub fn new(folder: &Path, controller: &str, count: usize) -> Result<Self> {
+    pub fn new(binary: &Path, folder: &Path, controller: &str, count: usize) -> Result<Self> {
         let member = |_| Ok(Member { address: free()?, admin: free()?, child: None });
         let members = (0..count).map(member).collect::<Result<_>>()?;
-        Ok(Self { folder: folder.into(), controller: controller.into(), members })
+        let (binary, folder) = (binary.into(), folder.into());
+        Ok(Self { binary, folder, controller: controller.into(), core: None, members })
     }
 
     pub fn addresses(&self) -> Vec<SocketAddr> {
@@ -46,16 +50,25 @@ impl Fleet {
         let log = self.folder.join(format!("engine{at}.log"));
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         let member = &mut self.members[at];
-        let child = Command::new(std::env::current_exe()?)
-            .arg("child")
-            .args(["--node", &node(at).0.to_string()])
+        // Engines end with this process, whatever ends it.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        if let Some(core) = self.core {
+            command.args(["taskset", "--cpu-list", &core.to_string()]);
+        }
+        let disk = self.folder.join(format!("disk{at}"));
+        if disk.exists() {
+            command.arg(&self.binary).arg("engine").arg("--disk").arg(disk);
+        } else {
+            command.arg(&self.binary).arg("engine");
+        }
+        let child = command
+            .args(["--node-id", &node(at).0.to_string()])
             .args(["--listen", &member.address.to_string()])
             .args(["--admin", &member.admin.to_string()])
             .args(["--controller", &self.controller])
-            .arg("--disk")
-            .arg(self.folder.join(format!("disk{at}")))
-            .args(["--idle-ms", &IDLE_MS.to_string()])
-            .stdin(Stdio::piped())
+            .args(["--clean-after", &IDLE_MS.to_string()])
+            .stdin(Stdio::null())
             .stderr(log)
             .spawn()
             .context("starting an engine")?;
@@ -101,6 +114,19 @@ impl Drop for Fleet {
             let _ = self.kill(at);
         }
     }
+}
+
+/// The engines are the product's own binary, built as this program is and put beside it.
+pub fn built() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--quiet", "--package", "holdfast"]);
+    if own.parent().is_some_and(|folder| folder.ends_with("release")) {
+        build.arg("--release");
+    }
+    anyhow::ensure!(build.status().context("running cargo")?.success(), "it does not build");
+    Ok(own.with_file_name("holdfast"))
 }
 
 /// Outside the range from which the kernel gives ports to those who dial: a port of an engine that

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
-mod child;
+mod bench;
 mod fleet;
 mod report;
 mod rounds;
@@ -24,15 +24,14 @@ struct Cli {
 enum Task {
     /// Strikes each engine in turn while a host verifies every block that it reads.
     Engine(rounds::Options),
-    /// One engine, for the task above.
-    #[command(hide = true)]
-    Child(child::Options),
+    /// Measures replicated volumes, rebuilds, and an engine that idles.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
     let ended = match Cli::parse().task {
         Task::Engine(options) => rounds::main(&options),
-        Task::Child(options) => child::main(&options),
+        Task::Bench(options) => bench::main(&options),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,6 +17,8 @@ pub const HOST: HostId = HostId::from_u128(0x40_0001);
 pub struct Plan {
     /// Node by node, the file of its pool. Each holds one replica.
     pub disks: Vec<PathBuf>,
+    /// One more node, without a disk: the target is there.
+    pub has_bare: bool,
     pub size: Bytes,
     /// The name that the workload connects with.
     pub host_nqn: String,
@@ -43,11 +45,20 @@ pub struct Course {
 
 impl Plan {
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.disks.len() + usize::from(self.has_bare)).map(node)
+    }
+
+    /// The node without a disk, if there is one.
+    pub fn bare(&self) -> Option<NodeId> {
+        self.has_bare.then(|| node(self.disks.len()))
+    }
+
+    fn homes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.disks.len()).map(node)
     }
 
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaId> + use<> {
-        self.nodes().map(replica_of)
+        self.homes().map(replica_of)
     }
 
     /// Everything that an engine must have.
@@ -67,7 +78,9 @@ impl Plan {
             former: Vec::new(),
         };
         let mut parts = BTreeMap::new();
-        parts.insert(Key::Pool(pool_of(own)), Some(self.pool(own, course)));
+        if self.bare() != Some(own) {
+            parts.insert(Key::Pool(pool_of(own)), Some(self.pool(own, course)));
+        }
         parts.insert(Key::Volume(VOLUME), Some(NodePart::Volume(self.volume(own, course))));
         let nqn = self.host_nqn.clone();
         parts.insert(Key::Host(HOST), Some(NodePart::Host { nqn }));
@@ -127,7 +140,8 @@ impl Plan {
         };
         let target = course.seat.filter(|seat| seat.node == own).map(|seat| self.target(seat));
         let carried = Box::new(self.record(course));
-        VolumePart { volume: VOLUME, replicas: vec![replica], target, carried }
+        let replicas = if self.bare() == Some(own) { vec![] } else { vec![replica] };
+        VolumePart { volume: VOLUME, replicas, target, carried }
     }
 
     fn target(&self, seat: Seat) -> TargetItem {
@@ -142,7 +156,7 @@ impl Plan {
             instance: seat.instance,
             serve: true,
             size: self.size,
-            children: self.nodes().map(child).collect(),
+            children: self.homes().map(child).collect(),
             hosts: [HOST].into(),
             snapshots: Vec::new(),
         }

@@ -1,6 +1,9 @@
 //! Strikes, one after the other: each engine in turn, as target and as replica.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -15,7 +18,10 @@ use rustix::process::Signal;
 use store::embedded::Embedded;
 use tokio::time::sleep;
 
-use crate::{fleet::Fleet, report::Report};
+use crate::{
+    fleet::{self, Fleet},
+    report::Report,
+};
 
 #[derive(Clone, Debug, Args)]
 pub struct Options {
@@ -27,6 +33,9 @@ pub struct Options {
     replicas: Option<usize>,
     #[arg(long, default_value_t = 256)]
     size_mib: u64,
+    /// The binary whose engines are struck; else it is built
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
 }
 
 const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-0000000e2e00";
@@ -38,9 +47,10 @@ pub fn main(options: &Options) -> Result<()> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let counts = options.replicas.map_or(vec![2, 3], |count| vec![count]);
+    let binary = options.binary.clone().map_or_else(fleet::built, Ok)?;
     for replicas in counts {
         let folder = tempfile::tempdir()?;
-        let ended = runtime.block_on(run(options, replicas, folder.path()));
+        let ended = runtime.block_on(run(options, &binary, replicas, folder.path()));
         if ended.is_err() {
             println!("everything is kept in {}", folder.keep().display());
         }
@@ -91,7 +101,7 @@ struct Run {
     size: Bytes,
 }
 
-async fn run(options: &Options, replicas: usize, folder: &Path) -> Result<()> {
+async fn run(options: &Options, binary: &Path, replicas: usize, folder: &Path) -> Result<()> {
     let size = Bytes(options.size_mib << 20);
     let disks: Vec<_> = (0..replicas).map(|at| folder.join(format!("disk{at}"))).collect();
     for disk in &disks {
@@ -99,9 +109,9 @@ async fn run(options: &Options, replicas: usize, folder: &Path) -> Result<()> {
     }
     let records = folder.join("store");
     std::fs::create_dir(&records)?;
-    let plan = Plan { disks, size, host_nqn: NQN.into() };
+    let plan = Plan { disks, has_bare: false, size, host_nqn: NQN.into() };
     let brain = Brain::start(plan, Embedded::open(&records)?).await?;
-    let mut fleet = Fleet::new(folder, &brain.address, replicas)?;
+    let mut fleet = Fleet::new(binary, folder, &brain.address, replicas)?;
     for at in 0..replicas {
         fleet.start(at)?;
     }

@@ -49,7 +49,7 @@ impl Host {
     /// Connects when it has something to do. The volume must hold zeros.
     pub fn start(uri: Uri, nqn: String, ledger: PathBuf) -> Self {
         let (orders, ordered) = channel();
-        std::thread::spawn(move || obey(uri, nqn, &ledger, &ordered));
+        std::thread::spawn(move || obey(&uri, nqn, &ledger, &ordered));
         Self { orders }
     }
 
@@ -78,8 +78,6 @@ impl Host {
 }
 
 struct Worker {
-    uri: Uri,
-    options: Options,
     client: Client,
     ledger: Ledger,
     within: Option<Range<u64>>,
@@ -89,9 +87,9 @@ struct Worker {
     seed: u64,
 }
 
-fn obey(uri: Uri, nqn: String, ledger: &std::path::Path, orders: &Receiver<Order>) {
+fn obey(uri: &Uri, nqn: String, ledger: &std::path::Path, orders: &Receiver<Order>) {
     let options = Options { host_nqn: nqn, patience: PATIENCE, ..Options::default() };
-    let opened = Client::connect(&uri, options.clone()).context("the first connection");
+    let opened = Client::connect(uri, options).context("the first connection");
     let opened = opened.and_then(|client| {
         let blocks = client.blocks();
         Ok((client, Ledger::create(ledger, 0x5eed, blocks)?))
@@ -104,7 +102,7 @@ fn obey(uri: Uri, nqn: String, ledger: &std::path::Path, orders: &Receiver<Order
         }
     };
     let (seen, failed) = (Seen::default(), None);
-    let mut worker = Worker { uri, options, client, ledger, within: None, seen, failed, seed: 1 };
+    let mut worker = Worker { client, ledger, within: None, seen, failed, seed: 1 };
     loop {
         let order = if worker.within.is_some() && worker.failed.is_none() {
             orders.try_recv()
@@ -125,9 +123,7 @@ impl Worker {
         let (client, ledger) = (&mut self.client, &mut self.ledger);
         match order {
             Order::Fill(reply) => {
-                let filled = verify::fill(client, ledger, |_| {}).context("filling");
-                let renewed = if filled.is_err() { self.renew() } else { Ok(()) };
-                let _ = reply.send(renewed.and(filled));
+                let _ = reply.send(verify::fill(client, ledger, |_| {}).context("filling"));
             }
             Order::Check(reply) => {
                 let _ = reply.send(verify::check(client, ledger, |_| {}).context("checking"));
@@ -143,12 +139,6 @@ impl Worker {
                 let _ = reply.send(self.failed.take().map_or(Ok(seen), Err));
             }
         }
-    }
-
-    /// Answers to commands of a workload that gave up must not reach the next one.
-    fn renew(&mut self) -> Result<()> {
-        self.client = Client::connect(&self.uri, self.options.clone())?;
-        Ok(())
     }
 
     fn turn(&mut self) {

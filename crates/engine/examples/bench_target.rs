@@ -95,6 +95,7 @@ fn settings() -> Result<Settings, Box<dyn Error>> {
         records: Records::Controllers,
         backend: uring::Backend::Auto,
         takes_faults: false,
+        checks_loopback: false,
         times: mirror::Times::default(),
         throttle: mirror::Throttle::default(),
     })

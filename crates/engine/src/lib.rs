@@ -16,6 +16,7 @@ mod link;
 mod metrics;
 mod names;
 mod net;
+mod reserved;
 mod shard;
 mod slab;
 mod start;

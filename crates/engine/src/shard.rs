@@ -63,6 +63,8 @@ pub struct Identity {
     pub throttle: mirror::Throttle,
     /// Faults may be injected: for tests.
     pub takes_faults: bool,
+    /// Links to replicas carry checksums on loopback, too.
+    pub checks_loopback: bool,
 }
 
 /// Channels to the control side.
@@ -169,7 +171,7 @@ impl Shard {
             },
             first_cntlid: 1,
             cntlids: 4000,
-            kind: Kind::Volume { reservations: Reservations::default() },
+            kind: Kind::Volume { reservations: Reservations::default(), can_last: false },
         };
         if let Some(id) = self.front.port.add_subsystem(subsystem) {
             self.front.exports.insert(id, Export::Device(device));

@@ -56,6 +56,8 @@ pub struct Settings {
     pub records: Records,
     pub backend: Backend,
     pub takes_faults: bool,
+    /// Links to replicas carry checksums on loopback, too.
+    pub checks_loopback: bool,
     pub times: mirror::Times,
     pub throttle: mirror::Throttle,
 }
@@ -181,6 +183,7 @@ fn start_shard(
         times: settings.times,
         throttle: settings.throttle,
         takes_faults: settings.takes_faults,
+        checks_loopback: settings.checks_loopback,
     };
     let (stale, stale_seen) = watch::channel(0);
     let backend = settings.backend;

@@ -42,6 +42,7 @@ impl Machine {
             records: Records::Controllers,
             backend: uring::Backend::Auto,
             takes_faults: false,
+            checks_loopback: false,
             times: mirror::Times::default(),
             throttle: mirror::Throttle::default(),
         };

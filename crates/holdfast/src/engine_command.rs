@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use controller::{Opened, StoreUrl};
 use engine::{Engine, Records, Served, Settings};
-use model::NodeId;
+use model::{Millis, NodeId};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 use uring::Backend;
@@ -57,6 +57,12 @@ pub(crate) struct EngineCommand {
     /// How to reach disks and sockets
     #[arg(long, value_enum, default_value_t = With::Auto)]
     backend: With,
+    /// Checksums on the way to replicas on this machine, too; to others there always are some
+    #[arg(long)]
+    digests: bool,
+    /// After so long without a write a region counts as equal on all replicas: no resync copies it
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 10_000)]
+    clean_after: u64,
     /// Let faults be injected through the admin port: for tests
     #[arg(long)]
     allow_faults: bool,
@@ -162,7 +168,8 @@ impl EngineCommand {
                 With::Threads => Backend::Threads,
             },
             takes_faults: self.allow_faults,
-            times: mirror::Times::default(),
+            checks_loopback: self.digests,
+            times: mirror::Times { idle: Millis(self.clean_after), ..mirror::Times::default() },
             throttle: mirror::Throttle::default(),
         })
     }

@@ -215,19 +215,22 @@ impl<D: Clone> Replica<D> {
             self.fence(session, tag, epoch, out);
             return;
         }
+        match self.check(session) {
+            Ok(()) => self.take(session, tag, request, out),
+            Err(fault) => out.push(failed(session, tag, fault)),
+        }
+    }
+
+    /// Whether anything but a fence is answered to this session: what is asked past the machine
+    /// (its state, which blocks it has) is no exception.
+    pub fn check(&self, session: u64) -> Result<(), Fault> {
         let is_let_in = self.current == Some(session)
             || self.flawed.leaves_out(crate::Flaw::EpochUnchecked)
             || self.lingering.contains(&session);
         if !is_let_in {
-            let fault = Fault::Stale { epoch: self.header.epoch };
-            out.push(failed(session, tag, fault));
-            return;
+            return Err(Fault::Stale { epoch: self.header.epoch });
         }
-        if self.is_faulted {
-            out.push(failed(session, tag, Fault::Faulted));
-            return;
-        }
-        self.take(session, tag, request, out);
+        if self.is_faulted { Err(Fault::Faulted) } else { Ok(()) }
     }
 
     fn take(&mut self, session: u64, tag: u64, request: Request<D>, out: &mut Out<D>) {

@@ -27,6 +27,7 @@ mod lease;
 mod link;
 mod pace;
 mod read;
+mod reserve;
 mod restored;
 mod seen;
 mod snapshot;
@@ -46,7 +47,7 @@ use model::{
 
 use self::{
     change::Change, child::Child, command::Op, copy::Copying, groups::Groups, hosts::Hosts,
-    pace::Pace, snapshot::Freeze,
+    pace::Pace, reserve::Reserving, snapshot::Freeze,
 };
 pub use self::{
     command::{Command, HostFault, HostReply, HostResult},
@@ -121,7 +122,8 @@ pub enum Output<D> {
         request: Request<D>,
     },
     Reply(HostReply<D>),
-    /// The host's connection is over: it may try another path.
+    /// The host's connection is over: it may try another path. Nothing that it waits for is
+    /// answered any more but what is to be reserved, while the target goes on.
     CloseHost {
         session: u64,
     },
@@ -194,6 +196,8 @@ pub struct Target<D> {
     look_at: Time,
     copying: Option<Copying>,
     hosts: Hosts,
+    /// What hosts want to have reserved, in turn; the first may be on its way to the store.
+    reserving: VecDeque<Reserving>,
     /// Some read waits for a child or for a lease.
     has_idle_reads: bool,
     freeze: Option<Freeze>,
@@ -261,6 +265,7 @@ impl<D: Clone> Target<D> {
             look_at: now + seat.times.idle,
             copying: None,
             hosts: Hosts::default(),
+            reserving: VecDeque::new(),
             has_idle_reads: false,
             freeze: None,
             is_snapshot_due: true,
@@ -341,6 +346,7 @@ impl<D: Clone> Target<D> {
             turn.put(Output::ReadRecord);
         }
         self.tick_reads(turn);
+        self.tick_reserve(turn);
         self.tick_clean(turn);
         let oldest = self.oldest_command();
         if oldest.is_some_and(|at| turn.now.since(at) >= self.times.hold) {
@@ -360,7 +366,8 @@ impl<D: Clone> Target<D> {
         let hold = self.oldest_command().map(|at| at + self.times.hold);
         let look = (!self.dirty.is_empty()).then_some(self.look_at);
         let links = self.children.values().filter_map(|child| child.deadline(&self.times)).min();
-        [phase, hold, look, links, self.ask_again, self.pace.deadline(self.copying.is_some())]
+        let pace = self.pace.deadline(self.copying.is_some());
+        [phase, hold, look, links, self.ask_again, pace, self.reserve_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -409,6 +416,7 @@ impl<D: Clone> Target<D> {
         self.change = None;
         self.freeze = None;
         self.copying = None;
+        self.reserving.clear();
         self.ops.clear();
         self.queue.clear();
         self.lock = Lock::default();

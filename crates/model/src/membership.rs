@@ -4,7 +4,7 @@
 //! it serves; the controller writes it only together with the layout: at creation, when it raises
 //! the epoch, and while no target owns it.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, string::String};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,10 +30,22 @@ pub struct Membership {
     pub unflushed_lost: bool,
     /// Every member, and whether it holds all acknowledged writes.
     pub children: BTreeMap<ReplicaId, bool>,
+    /// What hosts have reserved: it goes with the volume wherever its target is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Reserved>,
     #[serde(skip)]
     pub revision: Revision,
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Hosts' reservations, as the target that decides about them writes them down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reserved {
+    /// They outlive a loss of power, as a host asked for.
+    pub lasts: bool,
+    /// Hexadecimal; only targets read it.
+    pub state: String,
 }
 
 impl Membership {
@@ -48,6 +60,7 @@ impl Membership {
             resync_source: None,
             unflushed_lost: false,
             children: replicas.into_iter().map(|replica| (replica, true)).collect(),
+            reserved: None,
             revision: Revision::ZERO,
             extra: Extra::new(),
         }

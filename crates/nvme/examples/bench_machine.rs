@@ -61,7 +61,7 @@ impl Bench {
             is_thin: true,
             ana: Ana::Optimized,
         };
-        let kind = Kind::Volume { reservations: Reservations::new() };
+        let kind = Kind::Volume { reservations: Reservations::new(), can_last: true };
         port.add_subsystem(Subsystem {
             nqn: "nqn.bench".into(),
             serial: "1".into(),

@@ -307,6 +307,7 @@ fn membership(
         roster: top.max(stored.map_or(Roster(1), |stored| stored.roster)).next(),
         clean: false,
         children,
+        reserved: stored.and_then(|stored| stored.reserved.clone()),
         ..Membership::founded(id, [])
     }
 }

@@ -1,7 +1,8 @@
 //! One table of several programs' rows, printed and kept as JSON.
 //!
 //! A part prints a line of JSON per row: `case`, `per_second`, and where they make sense `p50_us`,
-//! `p99_us`, `beside` (who did the same), `beside_per_second` and `ratio`. Other lines pass.
+//! `p99_us`, `beside` (who did the same), `beside_per_second` and `ratio`; or `value`, in the unit
+//! that the case names. Other lines pass.
 
 use std::{fs, path::Path, process::ExitCode};
 
@@ -13,10 +14,11 @@ use crate::{
     shell,
 };
 
-/// An example program. It is given a folder for its files, then the user's arguments.
+/// A program. It is given a folder for its files, then the user's arguments.
 pub(crate) struct Part {
     pub package: &'static str,
-    pub example: &'static str,
+    /// What cargo runs of it, up to the folder.
+    pub run: &'static [&'static str],
 }
 
 /// Measured beside us.
@@ -32,10 +34,10 @@ pub(crate) fn run(root: &Path, name: &str, parts: &[Part], args: &[String]) -> R
     for part in parts {
         let mut command = shell::cargo(root);
         command.args(["run", "--quiet", "--release", "--package", part.package]);
-        command.args(["--example", part.example, "--"]).arg(&folder).args(args);
+        command.args(part.run).arg(&folder).args(args);
         let succeeded = shell::streamed(&mut command, |line| rows.extend(row(line)))?;
         if !succeeded {
-            bail!("{} of {} failed", part.example, part.package);
+            bail!("the part of {} failed", part.package);
         }
     }
     let file = folder.join(format!("{name}.json"));
@@ -59,7 +61,11 @@ fn table(rows: &[Value]) -> String {
         _ => String::new(),
     };
     let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows.iter().map(|row| fields.map(|field| told(&row[field]))));
+    let cell = |row: &Value, field: &str| match field {
+        "per_second" if row["value"].is_number() => told(&row["value"]),
+        _ => told(&row[field]),
+    };
+    lines.extend(rows.iter().map(|row| fields.map(|field| cell(row, field))));
     let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..head.len()).map(width).collect();
     let line = |cells: &[String; 7]| {

@@ -107,7 +107,7 @@ impl Shard {
             subsystem_nqn: names::nqn(child.0),
             io_queues: 1,
             entries: ENTRIES,
-            digests: digests(to),
+            digests: digests(to, self.identity.checks_loopback),
             // The mirror notices silence itself, and an idle pair of engines exchanges nothing.
             keep_alive: Duration::ZERO,
             command_timeout: COMMAND_TIMEOUT,
@@ -429,7 +429,7 @@ fn runs(extent: Extent, map: &[u8]) -> Vec<(Extent, bool)> {
 }
 
 /// What travels through no wire needs no check.
-fn digests(to: SocketAddr) -> Digests {
-    let is_far = !to.ip().is_loopback();
-    Digests { header: is_far, data: is_far }
+fn digests(to: SocketAddr, checks_loopback: bool) -> Digests {
+    let is_checked = checks_loopback || !to.ip().is_loopback();
+    Digests { header: is_checked, data: is_checked }
 }

@@ -58,6 +58,8 @@ pub(super) enum Kind {
     Read,
     Write,
     Flush,
+    /// Reservations to be kept; not measured.
+    Keep,
     /// Not measured.
     Other,
 }
@@ -104,10 +106,20 @@ impl Front {
 
     /// Answers whatever this session still waits for, and ends it.
     pub(super) fn end(&mut self, number: u64, status: Status) {
+        self.end_where(number, status, |_| true);
+    }
+
+    /// Sends a host away while its volume goes on. What it has reserved may still reach the store:
+    /// the target's answer tells whether it counts.
+    pub(super) fn end_all_but_kept(&mut self, number: u64) {
+        self.end_where(number, Code::Inaccessible.into(), |asked| asked.kind != Kind::Keep);
+    }
+
+    fn end_where(&mut self, number: u64, status: Status, is_over: impl Fn(&Asked) -> bool) {
         let open: Vec<u64> = self
             .asked
             .iter()
-            .filter(|(_, asked)| asked.session == number)
+            .filter(|(_, asked)| asked.session == number && is_over(asked))
             .map(|(tag, _)| *tag)
             .collect();
         for tag in open {
@@ -274,6 +286,7 @@ fn measure(op: &Op) -> (Kind, u64) {
         Op::Read { extent } | Op::Compare { extent, .. } => (Kind::Read, extent.bytes()),
         Op::Write { extent, .. } | Op::Zero { extent, .. } => (Kind::Write, extent.bytes()),
         Op::Flush => (Kind::Flush, 0),
+        Op::Persist(_) => (Kind::Keep, 0),
         _ => (Kind::Other, 0),
     }
 }

@@ -86,11 +86,16 @@ impl Shard {
             Understood::State => {
                 let state = caller.state.as_ref().and_then(|state| wire::put_state(state));
                 let refused = Status::new(Code::CommandSequence);
-                self.front.answer(number, state.map(Reply::Data).ok_or(refused));
+                let checked = home.machine.check(session);
+                let checked = checked.map_err(|fault| wire::status(fault, caller.epoch));
+                let result = checked.and_then(|()| state.map(Reply::Data).ok_or(refused));
+                self.front.answer(number, result);
                 return;
             }
             Understood::Map(extent) => {
-                let result = self.alloc_map(replica, extent);
+                let checked = home.machine.check(session);
+                let checked = checked.map_err(|fault| wire::status(fault, caller.epoch));
+                let result = checked.and_then(|()| self.alloc_map(replica, extent));
                 self.front.answer(number, result);
                 return;
             }
@@ -230,7 +235,7 @@ impl Shard {
                         Kind::Read => &mut home.flow.read,
                         Kind::Write => &mut home.flow.write,
                         Kind::Flush => &mut home.flow.flush,
-                        Kind::Other => return,
+                        Kind::Keep | Kind::Other => return,
                     };
                     traffic.latency.add(asked.at.elapsed());
                     traffic.bytes += asked.bytes;

@@ -7,12 +7,11 @@ use mirror::{Command, HostFault, HostResult, Input, Notice, Output, Phase, Store
 use model::{Epoch, HostId, ReplicaId, TargetItem, Time, VolumeId};
 use nvme::{
     Code, Op, Reply, Status,
-    reservation::Reservations,
     target::{Hosts, Namespace, SessionId, Subsystem, SubsystemId, Tag},
     wire::log::Ana,
 };
 use ports::MembershipError;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::{
     Export, Shard, Work,
@@ -21,7 +20,7 @@ use super::{
 use crate::{
     handle::{self, RecordAnswer, RecordAsk, TargetKey},
     metrics::Flow,
-    names,
+    names, reserved,
 };
 
 #[derive(Debug, Default)]
@@ -206,11 +205,7 @@ impl Shard {
             Op::Deallocate { extents } => {
                 return self.deallocate(volume, session, number, &extents);
             }
-            // Not kept anywhere: hosts' reservations end with this target, whatever was asked for.
-            Op::Persist(_) => {
-                self.front.answer(number, Ok(Reply::Done));
-                return;
-            }
+            Op::Persist(reservations) => Command::Reserve(reserved::kept(&reservations)),
             Op::Reservation(_) | Op::Vendor(_) => {
                 self.front.answer(number, Err(Code::InvalidOpcode.into()));
                 return;
@@ -274,7 +269,7 @@ impl Shard {
                 };
                 self.reply(volume, reply.tag, result);
             }
-            Output::CloseHost { session } => self.front.end(session, Code::Inaccessible.into()),
+            Output::CloseHost { session } => self.front.end_all_but_kept(session),
             Output::ReadRecord => self.ask_store(volume, RecordAsk::Read),
             Output::Commit { mut record, expected } => {
                 record.revision = expected;
@@ -358,7 +353,7 @@ impl Shard {
             Kind::Read => &mut home.flow.read,
             Kind::Write => &mut home.flow.write,
             Kind::Flush => &mut home.flow.flush,
-            Kind::Other => return,
+            Kind::Keep | Kind::Other => return,
         };
         traffic.latency.add(asked.at.elapsed());
         traffic.bytes += asked.bytes;
@@ -415,6 +410,10 @@ impl Shard {
 
     fn export(&mut self, volume: VolumeId) {
         let Some(home) = self.targets.homes.get_mut(&volume) else { return };
+        let Some(reservations) = reserved::read(home.machine.record().reserved.as_ref()) else {
+            error!(%volume, "not served: its reservations were written by another version");
+            return;
+        };
         let (first_cntlid, cntlids) = names::controller_range(home.machine.epoch().0);
         let subsystem = Subsystem {
             nqn: names::nqn(volume.0),
@@ -429,7 +428,7 @@ impl Shard {
             },
             first_cntlid,
             cntlids,
-            kind: nvme::target::Kind::Volume { reservations: Reservations::default() },
+            kind: nvme::target::Kind::Volume { reservations, can_last: true },
         };
         home.subsystem = self.front.port.add_subsystem(subsystem);
         if let Some(id) = home.subsystem {

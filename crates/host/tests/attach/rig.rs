@@ -74,6 +74,7 @@ impl Rig {
             records: Records::Controllers,
             backend: uring::Backend::Auto,
             takes_faults: true,
+            checks_loopback: false,
             times: mirror::Times::default(),
             throttle: mirror::Throttle::default(),
         };

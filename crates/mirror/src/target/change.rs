@@ -57,6 +57,8 @@ pub(super) enum Cause {
     Recovered,
     /// Every host was told that unflushed writes may be gone.
     Told,
+    /// What a host wants to have reserved.
+    Reserve,
     Stop,
     /// No commit: a returning peer needs everything.
     Full(Slot),
@@ -100,9 +102,9 @@ impl<D: Clone> Target<D> {
         }
     }
 
-    /// Changes that only make things better: they wait while anything is wrong.
+    /// Changes that can wait while anything is wrong.
     fn begin_growth(&mut self, turn: &mut Turn<'_, D>) {
-        if self.begin_recovered(turn) || self.begin_join(turn) {
+        if self.begin_reserve(turn) || self.begin_recovered(turn) || self.begin_join(turn) {
             return;
         }
         if self.record.unflushed_lost && self.hosts.is_paid() {
@@ -185,6 +187,7 @@ impl<D: Clone> Target<D> {
                 self.send_rosters(turn, asked.cause, all);
             }
             Cause::Stop => self.end(turn, Phase::Stopped),
+            Cause::Reserve => self.reserve_committed(turn),
             Cause::Told | Cause::Full(_) => {}
         }
     }

@@ -146,6 +146,10 @@ impl<D: Clone> Target<D> {
             let is_intact =
                 state.and_then(|child| child.state.as_ref()).is_some_and(|state| state.intact);
             wanted.unflushed_lost |= !is_intact;
+            if !is_intact {
+                // Every copy lost its power: only what was to outlive that does.
+                wanted.reserved = wanted.reserved.filter(|reserved| reserved.lasts);
+            }
             // With one left there is nobody to differ from it.
             let id = state.map(|child| child.id);
             wanted.resync_source = id.filter(|_| fenced.count() > 1);

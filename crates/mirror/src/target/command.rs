@@ -3,7 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use block::{BLOCK, Extent};
-use model::{HostId, Membership, Time};
+use model::{HostId, Membership, Reserved, Time};
 
 use super::{
     Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing, read::Reading,
@@ -27,6 +27,8 @@ pub enum Command<D> {
         fua: bool,
     },
     Flush,
+    /// Keep this in the record.
+    Reserve(Reserved),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,13 +92,17 @@ impl<D: Clone> Target<D> {
         tag: u64,
         command: Command<D>,
     ) {
+        let asker = Asker { session, tag, arrived: turn.now };
         let Some(host) = self.hosts.host(session) else {
+            if matches!(command, Command::Reserve(_)) {
+                reply(turn, asker, HostResult::Failed(HostFault::WriteFault));
+            }
             turn.put(Output::CloseHost { session });
             return;
         };
-        let asker = Asker { session, tag, arrived: turn.now };
         match command {
             Command::Flush => self.host_flush(turn, asker, host),
+            Command::Reserve(wanted) => self.host_reserve(asker, wanted),
             Command::Read { extent } if self.is_inside(extent) => {
                 self.host_read(turn, asker, extent);
             }

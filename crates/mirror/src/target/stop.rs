@@ -27,6 +27,7 @@ impl<D: Clone> Target<D> {
                     op.asker = None;
                 }
                 self.abort_preparation();
+                self.reserving.clear();
                 self.freeze = None;
                 self.phase = Phase::Stopping;
             }

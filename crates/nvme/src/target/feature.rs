@@ -121,7 +121,7 @@ impl Core {
 
     fn persists(&self, id: SessionId) -> bool {
         match self.exported(id).map(|(_, exported)| &exported.subsystem.kind) {
-            Some(Kind::Volume { reservations }) => reservations.persists(),
+            Some(Kind::Volume { reservations, .. }) => reservations.persists(),
             // A replica's reservation is its epoch, which always lasts.
             Some(Kind::Replica) => true,
             None => false,

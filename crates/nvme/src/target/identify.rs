@@ -40,6 +40,7 @@ impl Core {
         let nsid = sqe.nsid.get();
         let exported = self.exported(id).map(|(_, exported)| &exported.subsystem);
         let namespace = exported.map(|subsystem| &subsystem.namespace);
+        let can_last = exported.is_some_and(|subsystem| subsystem.kind.can_last());
         match (what, namespace) {
             (cns::CONTROLLER, _) => {
                 let (nqn, serial) = exported
@@ -49,9 +50,9 @@ impl Core {
                 Answer::data(controller(session, nqn, serial).as_bytes())
             }
             (cns::NAMESPACE, Some(namespace)) => match nsid {
-                NSID => Answer::data(describe(namespace).as_bytes()),
+                NSID => Answer::data(describe(namespace, can_last).as_bytes()),
                 // Fields that all namespaces share; there are none that could differ.
-                ALL_NAMESPACES => Answer::data(describe(&common(namespace)).as_bytes()),
+                ALL_NAMESPACES => Answer::data(describe(&common(namespace), can_last).as_bytes()),
                 _ => Code::InvalidNamespace.into(),
             },
             (cns::ACTIVE_NAMESPACES, Some(_)) => match nsid {
@@ -157,15 +158,15 @@ fn io_controller(page: &mut IdentifyController) {
     page.ofcs = U16::new(1);
 }
 
-fn describe(namespace: &Namespace) -> IdentifyNamespace {
+fn describe(namespace: &Namespace, can_last: bool) -> IdentifyNamespace {
     let mut page = IdentifyNamespace::new_zeroed();
     let blocks = U64::new(namespace.blocks);
     (page.nsze, page.ncap, page.nuse) = (blocks, blocks, blocks);
     // Thin or not; the hints on granularity below hold.
     page.nsfeat = u8::from(namespace.is_thin) | 1 << 4;
     page.nmic = 1;
-    // All kinds of reservations, lasting ones too; keys are ignored as since 1.3.
-    page.rescap = 0xff;
+    // All kinds of reservations, and lasting ones where they do; keys are ignored as since 1.3.
+    page.rescap = 0xfe | u8::from(can_last);
     // What was deallocated reads as zeros, and Write Zeroes may deallocate.
     page.dlfeat = 1 | 1 << 3;
     page.anagrpid = U32::new(ANA_GROUP);

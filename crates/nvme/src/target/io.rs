@@ -99,7 +99,7 @@ impl Core {
         };
         match (op, &exported.subsystem.kind) {
             (Some(Op::Reservation(command)), Kind::Volume { .. }) => self.reserve(id, &command),
-            (Some(op), Kind::Volume { reservations }) => {
+            (Some(op), Kind::Volume { reservations, .. }) => {
                 if !reservations.allows(&session.host_id, op.access()) {
                     return Code::ReservationConflict.into();
                 }

@@ -18,7 +18,7 @@ impl Core {
         let Some((session, exported)) = self.exported(id) else {
             return Code::InternalError.into();
         };
-        let (Kind::Volume { reservations }, Some(subsystem)) =
+        let (Kind::Volume { reservations, can_last }, Some(subsystem)) =
             (&exported.subsystem.kind, session.subsystem)
         else {
             return Code::InternalError.into();
@@ -30,6 +30,9 @@ impl Core {
         }
         if exported.is_persisting {
             return Answer::Turn { subsystem };
+        }
+        if !can_last && matches!(command, Command::Register { persist: Some(true), .. }) {
+            return Code::InvalidField.into();
         }
         match reservations.decide(&session.host_id, command) {
             Ok((next, effects)) if next == *reservations && effects == Effects::default() => {
@@ -64,7 +67,9 @@ impl Core {
         if !is_durable {
             return None;
         }
-        exported.subsystem.kind = Kind::Volume { reservations: next };
+        if let Kind::Volume { reservations, .. } = &mut exported.subsystem.kind {
+            *reservations = next;
+        }
         for (key, session) in self.sessions.iter_mut() {
             let (host, of) = (session.host_id, session.subsystem);
             for (to, notice) in &effects.notices {

@@ -55,11 +55,22 @@ pub struct Namespace {
 /// Who decides about reservations, and whether our own commands are understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// For hosts. Reservations are decided here; changes go out as `Op::Persist`.
-    Volume { reservations: Reservations },
+    /// For hosts. Reservations are decided here; changes go out as `Op::Persist`. Only where they
+    /// can last may a host ask that they outlive a loss of power.
+    Volume { reservations: Reservations, can_last: bool },
     /// For targets. Reservations and vendor commands are handed out and decided by the replica,
     /// below every way to reach it.
     Replica,
+}
+
+impl Kind {
+    pub(crate) fn can_last(&self) -> bool {
+        match self {
+            Self::Volume { can_last, .. } => *can_last,
+            // A replica's reservation is its epoch, which always lasts.
+            Self::Replica => true,
+        }
+    }
 }
 
 /// An address that hosts are told of by the discovery service.

@@ -3,7 +3,7 @@
 use nvme::{
     Code, Status,
     reservation::Reservations,
-    target::{ConnId, Hosts, Port},
+    target::{ConnId, Hosts, Kind, Port},
     wire::{
         command::{Sqe, admin, fabrics, io},
         fabrics::{ANY_CONTROLLER, ConnectData},
@@ -35,8 +35,12 @@ fn host(bench: &mut Bench, number: u8) -> Host {
 }
 
 fn two_hosts() -> (Bench, Host, Host) {
+    two_hosts_of(volume())
+}
+
+fn two_hosts_of(kind: Kind) -> (Bench, Host, Host) {
     let mut port = Port::new(Vec::new());
-    let mut any = subsystem(volume());
+    let mut any = subsystem(kind);
     any.hosts = Hosts::Any;
     port.add_subsystem(any).unwrap();
     let mut bench = Bench::of(port);
@@ -148,4 +152,23 @@ fn preempt_and_abort_waits_for_the_victims_commands() {
     assert_eq!(ended(&bench.heard(b.io), preempt).unwrap().status(), None);
     bench.is_held = false;
     assert_eq!(write(&mut bench, &a), Some(Code::ReservationConflict));
+}
+
+#[test]
+fn what_cannot_last_is_neither_offered_nor_promised() {
+    let identify = Sqe::new(admin::IDENTIFY).nsid(1).words([0]);
+    let (mut bench, a, _) = two_hosts();
+    assert_eq!(bench.ask(a.admin, identify, 4096).data[31], 0xff);
+
+    let kind = Kind::Volume { reservations: Reservations::new(), can_last: false };
+    let (mut bench, a, b) = two_hosts_of(kind);
+    assert_eq!(bench.ask(a.admin, identify, 4096).data[31], 0xfe);
+    let refused = bench.command(a.io, register(3), &keys(0, 10)).unwrap().status();
+    assert_eq!(code(refused), Some(Code::InvalidField));
+    // Nothing came of it, and what ends with the target is served.
+    assert_eq!(bench.command(a.io, register(2), &keys(0, 10)).unwrap().status(), None);
+    assert_eq!(bench.command(a.io, acquire(0, 1), &keys(10, 0)).unwrap().status(), None);
+    assert_eq!(write(&mut bench, &b), Some(Code::ReservationConflict));
+    let persistence = Sqe::new(admin::GET_FEATURES).nsid(1).words([0x83]);
+    assert_eq!(bench.command(a.admin, persistence, &[]).unwrap().cqe.value(), 0);
 }

@@ -48,7 +48,7 @@ pub fn subsystem(kind: Kind) -> Subsystem {
 }
 
 pub fn volume() -> Kind {
-    Kind::Volume { reservations: Reservations::new() }
+    Kind::Volume { reservations: Reservations::new(), can_last: true }
 }
 
 pub fn config(digests: Digests) -> initiator::Config {
