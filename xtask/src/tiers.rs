@@ -41,6 +41,10 @@ const FIO: Need = Need { program: "fio", installer: Installer::Apt("fio") };
 
 const QEMU_IMG: Need = Need { program: "qemu-img", installer: Installer::Apt("qemu-utils") };
 
+const NBDFUSE: Need = Need { program: "nbdfuse", installer: Installer::Apt("libnbd-bin") };
+
+const MKFS: Need = Need { program: "mkfs.ext4", installer: Installer::Apt("e2fsprogs") };
+
 const CARGO_DENY: Need = Need {
     program: "cargo-deny",
     installer: Installer::Cargo { package: "cargo-deny", version: "^0.20" },
@@ -155,8 +159,8 @@ pub(crate) const TIERS: &[Tier] = &[
     },
     Tier {
         name: "tools",
-        about: "fio, qemu-img and a verifying workload on a real target that is killed",
-        needs: &[FIO, QEMU_IMG],
+        about: "fio, qemu-img, ext4 and a verifying workload on a real target that is killed",
+        needs: &[FIO, QEMU_IMG, NBDFUSE, MKFS],
         env: &[],
         work: Work::CargoTest(&["--package", "holdfast", "--test", "tools"]),
     },

@@ -224,21 +224,9 @@ impl Client {
         }
     }
 
-    /// Has the reactor do something else, too; `token` below 2^63. See `wait_both`.
+    /// Has the reactor do something else, too; `token` below 2^63. See `step`.
     pub fn submit_io(&mut self, token: u64, op: uring::Op) {
         self.reactor.submit(token | FOREIGN, op);
-    }
-
-    /// Waits for an answer, or for a completion of `submit_io`.
-    pub fn wait_both(
-        &mut self,
-        done: &mut Vec<Done>,
-        completions: &mut Vec<Completion>,
-    ) -> Result<(), ClientError> {
-        while done.is_empty() && completions.is_empty() {
-            self.step(done, completions)?;
-        }
-        Ok(())
     }
 
     /// Returns when anything happened: an answer, a completion, the waker, or nothing but time.

@@ -3,14 +3,21 @@
 //! ```text
 //! greeting ─▶ options (LIST, INFO, GO, EXPORT_NAME, ABORT) ─▶ requests ─▶ DISC
 //! ```
-//! One export, whatever name the client asks for: each server serves one volume. Blocks are 4 KiB
-//! and told to clients that ask; a request that is not made of whole blocks is refused.
+//! One export, whatever name the client asks for: each server serves one volume. Clients that ask
+//! are told to prefer whole blocks of 4 KiB; requests of any bytes are served (`work`).
 
+mod span;
+mod turns;
 mod wire;
+mod work;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer};
 
 use self::wire::{Flags, Opt, Rep};
+pub use self::{
+    span::Span,
+    work::{Next, Work},
+};
 
 /// Bytes of one request: what common clients use at most, and NBD's own advice.
 pub const REQUEST_MAX: u32 = 32 * 1024 * 1024;
@@ -38,8 +45,9 @@ enum State {
     /// A write whose data is coming in.
     Data {
         cookie: u64,
-        extent: Extent,
+        span: Span,
         fua: bool,
+        /// Of whole blocks; the payload has its place in them.
         data: Buffer,
         got: usize,
     },
@@ -59,10 +67,24 @@ pub struct Request {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Op {
-    Read { extent: Extent },
-    Write { extent: Extent, data: Buffer, fua: bool },
-    Zero { extent: Extent, may_deallocate: bool, fua: bool },
-    Trim { extent: Extent, fua: bool },
+    Read {
+        span: Span,
+    },
+    Write {
+        span: Span,
+        /// Every block that the span touches, with the payload in its place.
+        data: Buffer,
+        fua: bool,
+    },
+    Zero {
+        span: Span,
+        may_deallocate: bool,
+        fua: bool,
+    },
+    Trim {
+        span: Span,
+        fua: bool,
+    },
     Flush,
 }
 
@@ -131,14 +153,15 @@ impl Nbd {
     /// Gives payload to the write that waits for it; what is left is the next message.
     fn take_data<'a>(&mut self, bytes: &'a [u8], requests: &mut Vec<Request>) -> &'a [u8] {
         match &mut self.state {
-            State::Data { cookie, extent, fua, data, got } => {
-                let take = bytes.len().min(data.len() - *got);
+            State::Data { cookie, span, fua, data, got } => {
+                let take = bytes.len().min(span.len as usize - *got);
                 if let Some(to) = data.get_mut() {
-                    to[*got..*got + take].copy_from_slice(&bytes[..take]);
+                    let at = span.head() + *got;
+                    to[at..at + take].copy_from_slice(&bytes[..take]);
                 }
                 *got += take;
-                if *got == data.len() {
-                    let op = Op::Write { extent: *extent, data: data.clone(), fua: *fua };
+                if *got == span.len as usize {
+                    let op = Op::Write { span: *span, data: data.clone(), fua: *fua };
                     requests.push(Request { cookie: *cookie, op });
                     self.state = State::Requests;
                 }
@@ -232,7 +255,7 @@ impl Nbd {
             return Err(NbdError::RequestTooLarge { size: len });
         }
         let fua = flags.contains(Flags::FUA);
-        let refused = match (kind, self.extent(offset, len)) {
+        let refused = match (kind, self.span(offset, len)) {
             (wire::DISC, _) => {
                 self.state = State::Ended;
                 return Ok(Some(&[]));
@@ -242,22 +265,22 @@ impl Nbd {
                 None
             }
             (_, Err(errno)) => Some(errno),
-            (wire::READ, Ok(extent)) => {
-                requests.push(Request { cookie, op: Op::Read { extent } });
+            (wire::READ, Ok(span)) => {
+                requests.push(Request { cookie, op: Op::Read { span } });
                 None
             }
-            (wire::WRITE, Ok(extent)) => {
-                let data = Buffer::zeroed(len as usize);
-                self.state = State::Data { cookie, extent, fua, data, got: 0 };
+            (wire::WRITE, Ok(span)) => {
+                let data = Buffer::zeroed(span.covering_bytes());
+                self.state = State::Data { cookie, span, fua, data, got: 0 };
                 None
             }
-            (wire::TRIM, Ok(extent)) => {
-                requests.push(Request { cookie, op: Op::Trim { extent, fua } });
+            (wire::TRIM, Ok(span)) => {
+                requests.push(Request { cookie, op: Op::Trim { span, fua } });
                 None
             }
-            (wire::WRITE_ZEROES, Ok(extent)) => {
+            (wire::WRITE_ZEROES, Ok(span)) => {
                 let may_deallocate = !flags.contains(Flags::NO_HOLE);
-                let op = Op::Zero { extent, may_deallocate, fua };
+                let op = Op::Zero { span, may_deallocate, fua };
                 requests.push(Request { cookie, op });
                 None
             }
@@ -272,16 +295,12 @@ impl Nbd {
         Ok(Some(rest))
     }
 
-    fn extent(&self, offset: u64, len: u32) -> Result<Extent, Errno> {
-        let block = BLOCK as u64;
-        let bytes = u64::from(len);
-        let end = offset.checked_add(bytes).ok_or(Errno::Invalid)?;
-        let is_whole = offset.is_multiple_of(block) && bytes.is_multiple_of(block) && len > 0;
-        if end > self.size || !is_whole {
+    fn span(&self, offset: u64, len: u32) -> Result<Span, Errno> {
+        let end = offset.checked_add(u64::from(len)).ok_or(Errno::Invalid)?;
+        if end > self.size || len == 0 {
             return Err(Errno::Invalid);
         }
-        let blocks = u32::try_from(bytes / block).map_err(|_| Errno::Invalid)?;
-        Ok(Extent::new(offset / block, blocks))
+        Ok(Span { offset, len })
     }
 }
 

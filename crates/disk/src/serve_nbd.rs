@@ -8,16 +8,18 @@ use std::{
     },
 };
 
-use block::{BLOCK, Buffer, Extent};
-use nvme::{Code, Reply, Status};
+use block::Buffer;
 use uring::{Chunk, Completion, Listener, Outcome, Socket};
 
 use crate::{
     Client, ClientError, Done,
-    nbd::{Errno, Nbd, Op, Request},
+    nbd::{Nbd, Next, Request, Work},
 };
 
 const RECEIVE: usize = 512 * 1024;
+
+/// Requests of one client that are under way: more are not read from its socket.
+const REQUESTS: usize = 256;
 
 #[derive(Debug, thiserror::Error)]
 pub enum NbdServeError {
@@ -25,42 +27,42 @@ pub enum NbdServeError {
     Client(#[from] ClientError),
 }
 
+/// When to stop serving.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    /// Set, and the client's waker rung: what is under way is answered, then it ends.
+    pub asked: Arc<AtomicBool>,
+    /// When the last client has gone, if there was one.
+    pub with_last: bool,
+}
+
 struct Peer {
     socket: Socket,
     machine: Nbd,
     is_sending: bool,
     is_gone: bool,
-}
-
-/// A request of a client, which may be several commands.
-struct Pending {
-    peer: u32,
-    cookie: u64,
-    left: usize,
-    failed: Option<Errno>,
-    /// What was read so far.
-    data: Option<Buffer>,
-    start: u64,
+    requests: usize,
+    /// Nothing is received until requests were answered.
+    held: Option<Buffer>,
 }
 
 struct Server<'a> {
     client: &'a mut Client,
     listener: Listener,
     peers: BTreeMap<u32, Peer>,
-    next_peer: u32,
-    pending: BTreeMap<u64, Pending>,
-    /// By the tag of the command: the request, and its place in it.
-    parts: BTreeMap<u64, (u64, Extent)>,
-    next: u64,
+    last_peer: u32,
+    work: Work,
+    /// By the number of a request: the client, and its own name for it.
+    asked: BTreeMap<u64, (u32, u64)>,
+    is_stopping: bool,
 }
 
-/// Serves until `stop` is set and the last client has gone, or the volume cannot be reached.
-pub fn run(
-    client: &mut Client,
-    listener: Listener,
-    stop: &Arc<AtomicBool>,
-) -> Result<(), NbdServeError> {
-    run_while(client, listener, |_, peers| peers > 0 || !stop.load(Ordering::Relaxed))
+/// Serves until it shall end, or the volume cannot be reached.
+pub fn run(client: &mut Client, listener: Listener, end: &End) -> Result<(), NbdServeError> {
+    serve(client, listener, |server| {
+        server.is_stopping |= end.asked.load(Ordering::Relaxed);
+        !server.is_over(end)
+    })
 }
 
 /// Serves as long as `goes_on`, which is asked after everything that happens, with the count of
@@ -70,18 +72,27 @@ pub fn run_while(
     listener: Listener,
     mut goes_on: impl FnMut(&mut Client, usize) -> bool,
 ) -> Result<(), NbdServeError> {
+    serve(client, listener, |server| goes_on(server.client, server.peers.len()))
+}
+
+fn serve(
+    client: &mut Client,
+    listener: Listener,
+    mut goes_on: impl FnMut(&mut Server<'_>) -> bool,
+) -> Result<(), NbdServeError> {
+    let work = Work::new(client.attached().max_transfer);
     let mut server = Server {
         client,
         listener,
         peers: BTreeMap::new(),
-        next_peer: 1,
-        pending: BTreeMap::new(),
-        parts: BTreeMap::new(),
-        next: 0,
+        last_peer: 0,
+        work,
+        asked: BTreeMap::new(),
+        is_stopping: false,
     };
     server.accept();
     let (mut done, mut completions) = (Vec::new(), Vec::new());
-    while goes_on(server.client, server.peers.len()) {
+    while goes_on(&mut server) {
         server.client.step(&mut done, &mut completions)?;
         for completion in completions.drain(..) {
             server.completed(completion);
@@ -105,6 +116,13 @@ fn token(peer: u32, is_send: bool) -> u64 {
 }
 
 impl Server<'_> {
+    fn is_over(&self, end: &End) -> bool {
+        let is_told = |peer: &Peer| peer.is_gone || !peer.is_sending;
+        let is_left = end.with_last && self.last_peer > 0 && self.peers.is_empty();
+        let is_quiet = self.work.is_idle() && self.peers.values().all(is_told);
+        (self.is_stopping || is_left) && is_quiet
+    }
+
     fn accept(&mut self) {
         let listener = self.listener.clone();
         self.client.submit_io(ACCEPT, uring::Op::Accept { listener });
@@ -114,19 +132,21 @@ impl Server<'_> {
         let id = u32::try_from(completion.token >> 1).unwrap_or(0);
         match completion.outcome {
             Outcome::Accepted(Ok(socket)) => {
-                let id = self.next_peer;
-                self.next_peer += 1;
+                self.last_peer += 1;
                 let machine = Nbd::new(self.client.blocks());
-                self.receive(id, socket.clone(), Buffer::zeroed(RECEIVE));
-                let peer = Peer { socket, machine, is_sending: false, is_gone: false };
-                self.peers.insert(id, peer);
+                self.receive(self.last_peer, socket.clone(), Buffer::zeroed(RECEIVE));
+                let (is_sending, is_gone, requests, held) = (false, false, 0, None);
+                let peer = Peer { socket, machine, is_sending, is_gone, requests, held };
+                self.peers.insert(self.last_peer, peer);
                 self.accept();
             }
             Outcome::Accepted(Err(_)) => self.accept(),
             Outcome::Received { buffer, result: Ok(len) } if len > 0 => {
                 self.received(id, buffer, len);
             }
-            Outcome::Received { .. } => self.gone(id),
+            Outcome::Received { .. } => {
+                self.peers.remove(&id);
+            }
             Outcome::Sent { result, .. } => {
                 if let Some(peer) = self.peers.get_mut(&id) {
                     peer.is_sending = false;
@@ -143,95 +163,50 @@ impl Server<'_> {
     }
 
     fn received(&mut self, id: u32, buffer: Buffer, len: usize) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(peer) = self.peers.get_mut(&id).filter(|_| !self.is_stopping) else { return };
         let mut requests = Vec::new();
         let result = peer.machine.receive(&buffer.bytes()[..len], &mut requests);
         if result.is_err() {
             peer.socket.close();
         }
-        let socket = peer.socket.clone();
-        for request in requests {
-            self.start(id, request);
+        peer.requests += requests.len();
+        peer.held = Some(buffer);
+        for Request { cookie, op } in requests {
+            let mut next = Next::default();
+            let number = self.work.start(op, &mut next);
+            self.asked.insert(number, (id, cookie));
+            self.follow(next);
         }
-        self.receive(id, socket, buffer);
-    }
-
-    fn gone(&mut self, id: u32) {
-        self.peers.remove(&id);
-    }
-
-    fn start(&mut self, peer: u32, request: Request) {
-        let Request { cookie, op } = request;
-        self.next += 1;
-        let number = self.next;
-        let extent = match &op {
-            Op::Read { extent }
-            | Op::Write { extent, .. }
-            | Op::Zero { extent, .. }
-            | Op::Trim { extent, .. } => *extent,
-            Op::Flush => Extent::new(0, 0),
-        };
-        let moves = matches!(op, Op::Read { .. } | Op::Write { .. });
-        let parts = cut(extent, self.part(moves));
-        let data = matches!(op, Op::Read { .. }).then(|| Buffer::zeroed(bytes(&extent)));
-        let left = parts.len();
-        let start = extent.start;
-        self.pending.insert(number, Pending { peer, cookie, left, failed: None, data, start });
-        for part in parts {
-            self.next += 1;
-            self.parts.insert(self.next, (number, part));
-            let from = usize::try_from(part.start - start).unwrap_or(0) * BLOCK;
-            let command = match &op {
-                Op::Read { .. } => nvme::Op::Read { extent: part },
-                Op::Write { data, fua, .. } => nvme::Op::Write {
-                    extent: part,
-                    data: data.slice(from..from + bytes(&part)),
-                    fua: *fua,
-                },
-                Op::Zero { may_deallocate, fua, .. } => {
-                    nvme::Op::Zero { extent: part, deallocate: *may_deallocate, fua: *fua }
-                }
-                Op::Trim { fua, .. } => {
-                    nvme::Op::Zero { extent: part, deallocate: true, fua: *fua }
-                }
-                Op::Flush => nvme::Op::Flush,
-            };
-            self.client.submit(self.next, command);
-        }
-    }
-
-    /// Blocks that one command may have.
-    fn part(&self, moves: bool) -> u32 {
-        let most = if moves { self.client.attached().max_transfer / BLOCK } else { 1 << 12 };
-        u32::try_from(most).unwrap_or(u32::MAX).max(1)
     }
 
     fn answered(&mut self, done: Done) {
-        let Some((number, part)) = self.parts.remove(&done.tag) else { return };
-        let Some(pending) = self.pending.get_mut(&number) else { return };
-        pending.left -= 1;
-        match done.result {
-            Ok(Reply::Data(from)) => {
-                let at = usize::try_from(part.start - pending.start).unwrap_or(0) * BLOCK;
-                if let Some(to) = pending.data.as_mut().and_then(Buffer::get_mut) {
-                    to[at..at + from.len()].copy_from_slice(from.bytes());
-                }
+        let mut next = Next::default();
+        self.work.answered(done.tag, done.result, &mut next);
+        self.follow(next);
+    }
+
+    fn follow(&mut self, next: Next) {
+        for (tag, command) in next.commands {
+            self.client.submit(tag, command);
+        }
+        for finished in next.finished {
+            let Some((id, cookie)) = self.asked.remove(&finished.number) else { continue };
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.requests -= 1;
+                let result = finished.result.as_ref().map(Option::as_ref);
+                peer.machine.done(cookie, result.map_err(|errno| *errno));
             }
-            Ok(Reply::Done) => {}
-            Err(status) => pending.failed = Some(errno(status)),
-        }
-        if pending.left > 0 {
-            return;
-        }
-        let Some(pending) = self.pending.remove(&number) else { return };
-        if let Some(peer) = self.peers.get_mut(&pending.peer) {
-            let result = pending.failed.map_or(Ok(pending.data.as_ref()), Err);
-            peer.machine.done(pending.cookie, result);
         }
     }
 
+    /// Sends what there is, and receives where there is room.
     fn flush(&mut self) {
+        let mut listening = Vec::new();
         for (id, peer) in &mut self.peers {
+            let has_room = peer.requests < REQUESTS;
+            if let Some(buffer) = peer.held.take_if(|_| has_room) {
+                listening.push((*id, peer.socket.clone(), buffer));
+            }
             if peer.is_sending || peer.is_gone {
                 continue;
             }
@@ -247,29 +222,8 @@ impl Server<'_> {
             let op = uring::Op::Send { socket: peer.socket.clone(), chunks };
             self.client.submit_io(token(*id, true), op);
         }
-    }
-}
-
-fn bytes(extent: &Extent) -> usize {
-    usize::try_from(extent.bytes()).unwrap_or(usize::MAX)
-}
-
-/// Parts of at most so many blocks; one empty part for what has none.
-fn cut(extent: Extent, most: u32) -> Vec<Extent> {
-    if extent.blocks == 0 {
-        return vec![extent];
-    }
-    (0..extent.blocks)
-        .step_by(most as usize)
-        .map(|at| Extent::new(extent.start + u64::from(at), most.min(extent.blocks - at)))
-        .collect()
-}
-
-fn errno(status: Status) -> Errno {
-    match status.code {
-        Code::CapacityExceeded => Errno::NoSpace,
-        Code::LbaOutOfRange | Code::InvalidField => Errno::Invalid,
-        code if code.numbers().0 == 3 => Errno::Shutdown,
-        _ => Errno::Io,
+        for (id, socket, buffer) in listening {
+            self.receive(id, socket, buffer);
+        }
     }
 }

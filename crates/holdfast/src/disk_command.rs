@@ -9,18 +9,22 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
 use block::BLOCK;
 use clap::{Args, Subcommand, ValueEnum};
-use disk::{Client, Options, Uri};
+use disk::{Client, Options, Uri, serve_nbd::End};
 use model::Bytes;
 use nvme::Digests;
 use serde_json::json;
-use uring::Listener;
+use tokio::signal::unix::{SignalKind, signal};
+use uring::{Listener, Waker};
 
 use crate::listen::{Trust, allow};
 
@@ -50,6 +54,9 @@ pub(crate) enum DiskCommand {
         /// Listen beyond loopback: anyone who reaches it may read and write the volume
         #[arg(long)]
         insecure: bool,
+        /// End when the last client has gone
+        #[arg(long)]
+        once: bool,
     },
 }
 
@@ -102,7 +109,10 @@ impl DiskCommand {
             Self::Fill(command) => command.run()?,
             Self::Verify(command) => return command.run(),
             Self::Bench(command) => command.run()?,
-            Self::Nbd { to, listen, insecure } => serve_nbd(&to, &listen, insecure)?,
+            Self::Nbd { to, listen, insecure, once } => {
+                let end = End { with_last: once, ..End::default() };
+                serve_nbd(&to, &listen, insecure, &end)?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -138,7 +148,7 @@ fn describe(to: &To, output: Output) -> Result<()> {
     Ok(())
 }
 
-fn serve_nbd(to: &To, listen: &str, insecure: bool) -> Result<()> {
+fn serve_nbd(to: &To, listen: &str, insecure: bool, end: &End) -> Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut client = to.connect()?;
     let (listener, uri) = if let Ok(address) = listen.parse::<SocketAddr>() {
@@ -153,8 +163,37 @@ fn serve_nbd(to: &To, listen: &str, insecure: bool) -> Result<()> {
         let listener = Listener::local(&path).with_context(|| format!("listening on {listen}"))?;
         (listener, format!("nbd+unix:///?socket={listen}"))
     };
+    end_by_signal(Arc::clone(&end.asked), client.waker())?;
     println!("{uri}");
-    disk::serve_nbd::run(&mut client, listener, &Arc::new(AtomicBool::new(false)))?;
+    let served = disk::serve_nbd::run(&mut client, listener, end);
+    if listen.parse::<SocketAddr>().is_err() {
+        // Whoever takes the name next clears it away as well.
+        let _ = std::fs::remove_file(listen);
+    }
+    Ok(served?)
+}
+
+/// The first signal ends it when what is under way is answered, the second one at once.
+fn end_by_signal(asked: Arc<AtomicBool>, waker: Waker) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let (mut interrupt, mut terminate) = {
+        let _within = runtime.enter();
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if asked.swap(true, Ordering::Relaxed) {
+                    std::process::exit(130);
+                }
+                waker.wake();
+            }
+        });
+    });
     Ok(())
 }
 

@@ -46,8 +46,8 @@ fn a_conversation_is_understood_however_it_is_cut() {
         expected.iter().map(|request| request.cookie).collect::<Vec<_>>(),
         [10, 11, 12, 13, 14]
     );
-    let Op::Write { extent, data, fua: true } = &expected[0].op else { panic!("{expected:?}") };
-    assert_eq!((*extent, data.bytes()[300]), (Extent::new(1, 2), 49));
+    let Op::Write { span, data, fua: true } = &expected[0].op else { panic!("{expected:?}") };
+    assert_eq!((*span, data.bytes()[300]), (Span { offset: 4096, len: 8192 }, 49));
     for size in [1, 2, 3, 7, 27, 28, 29, 4096] {
         let mut server = Nbd::new(100);
         let mut requests = Vec::new();
@@ -59,18 +59,19 @@ fn a_conversation_is_understood_however_it_is_cut() {
 }
 
 #[test]
-fn what_is_not_made_of_whole_blocks_or_past_the_end_is_refused_and_the_stream_goes_on() {
+fn what_is_empty_or_past_the_end_is_refused_and_the_stream_goes_on() {
     let mut bytes = go();
-    bytes.extend(request(1, 0, 1, 512, 512));
+    bytes.extend(request(1, 0, 1, 100 * 4096 - 511, 512));
     bytes.extend([7; 512]);
     bytes.extend(request(0, 0, 2, 99 * 4096, 8192));
     bytes.extend(request(0, 0, 3, u64::MAX - 4095, 4096));
     bytes.extend(request(9, 0, 4, 0, 4096));
-    bytes.extend(request(0, 0, 5, 99 * 4096, 4096));
+    bytes.extend(request(0, 0, 5, 99 * 4096 + 7, 11));
     let mut server = Nbd::new(100);
     let mut requests = Vec::new();
     server.receive(&bytes, &mut requests).unwrap();
-    assert_eq!(requests, [Request { cookie: 5, op: Op::Read { extent: Extent::new(99, 1) } }]);
+    let span = Span { offset: 99 * 4096 + 7, len: 11 };
+    assert_eq!(requests, [Request { cookie: 5, op: Op::Read { span } }]);
     let replies = &server.outgoing[server.outgoing.len() - 64..];
     let error = |at: usize| u32::from_be_bytes(replies[at + 4..at + 8].try_into().unwrap());
     assert_eq!([error(0), error(16), error(32), error(48)], [22, 22, 22, 95]);
@@ -85,4 +86,16 @@ fn nonsense_is_an_error_and_takes_no_memory() {
     bytes.extend(request(1, 0, 1, 0, u32::MAX));
     let error = server.receive(&bytes, &mut Vec::new());
     assert_eq!(error, Err(NbdError::RequestTooLarge { size: u32::MAX }));
+}
+
+#[test]
+fn a_write_of_a_few_bytes_lies_in_whole_blocks() {
+    let mut bytes = go();
+    bytes.extend(request(1, 0, 1, 4094, 4));
+    bytes.extend([1, 2, 3, 4]);
+    let mut requests = Vec::new();
+    Nbd::new(100).receive(&bytes, &mut requests).unwrap();
+    let Op::Write { span, data, .. } = &requests[0].op else { panic!("{requests:?}") };
+    assert_eq!((span.covering(), data.len()), (block::Extent::new(0, 2), 8192));
+    assert_eq!(data.bytes()[4093..4099], [0, 1, 2, 3, 4, 0]);
 }

@@ -123,7 +123,8 @@ pub fn about_block_size(max: u32) -> [u8; 14] {
     let block = u32::try_from(BLOCK).unwrap_or(u32::MAX).to_be_bytes();
     let mut bytes = [0; 14];
     bytes[..2].copy_from_slice(&ABOUT_BLOCK_SIZE.to_be_bytes());
-    bytes[2..6].copy_from_slice(&block);
+    // Any byte may be asked for; whole blocks are served without reading them first.
+    bytes[2..6].copy_from_slice(&1_u32.to_be_bytes());
     bytes[6..10].copy_from_slice(&block);
     bytes[10..].copy_from_slice(&max.to_be_bytes());
     bytes

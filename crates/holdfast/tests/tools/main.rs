@@ -1,103 +1,18 @@
 //! The data plane as its users meet it: the real binary, killed, and other people's tools on it.
 //!
-//! Not among the tests that `cargo test` runs unasked: it needs fio and qemu-img.
+//! Not among the tests that `cargo test` runs unasked: it needs fio, qemu-img, nbdfuse and root.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod ext4;
+mod rig;
+
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-const HOLDFAST: &str = env!("CARGO_BIN_EXE_holdfast");
-const SIZE: u64 = 64 << 20;
-
-/// A process that ends with the test, and the first word of its output that was waited for.
-struct Running {
-    child: Child,
-    /// Kept open, so that it can go on printing.
-    _out: BufReader<ChildStdout>,
-    word: String,
-}
-
-impl Running {
-    /// Returns when it has printed a line that begins like this; keeps that line's last word.
-    fn start(folder: &Path, args: &[&str], awaited: &str) -> Self {
-        let mut command = Command::new(HOLDFAST);
-        command.current_dir(folder).args(args).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        loop {
-            let mut line = String::new();
-            assert!(out.read_line(&mut line).unwrap() > 0, "{args:?} ended");
-            if line.starts_with(awaited) {
-                let word = line.split_whitespace().next_back().unwrap().into();
-                return Self { child, _out: out, word };
-            }
-        }
-    }
-
-    /// `kill -9`.
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A mirrored volume on two files.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let spec = format!(
-            "listen = \"{port}\"\nstate = \"state\"\n\
-             [[volume]]\nname = \"data\"\nsize = \"{SIZE}\"\ndisks = [\"a.pool\", \"b.pool\"]\n"
-        );
-        fs::write(folder.path().join("spec.toml"), spec).unwrap();
-        Self { folder }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn serve(&self) -> Running {
-        Running::start(self.folder.path(), &["engine", "--serve", "spec.toml"], "data ")
-    }
-
-    fn nbd(&self, uri: &str) -> Running {
-        let socket = self.path("nbd");
-        let args = ["disk", "nbd", uri, "--listen", socket.to_str().unwrap()];
-        Running::start(self.folder.path(), &args, "nbd")
-    }
-
-    fn disk(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(HOLDFAST);
-        command.current_dir(self.folder.path()).arg("disk").args(args);
-        command
-    }
-}
-
-fn succeed(command: &mut Command) -> String {
-    let done = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success(), "{command:?}: {out}{err}");
-    out.into_owned()
-}
+use rig::{Place, Running, SIZE, succeed};
 
 #[test]
 fn fio_finds_every_block_that_it_wrote_through_nbd() {
@@ -110,7 +25,8 @@ fn fio_finds_every_block_that_it_wrote_through_nbd() {
         "--ioengine=nbd",
         &uri,
         "--rw=randrw",
-        "--bs=4k",
+        "--bsrange=512-16k",
+        "--bs_unaligned=1",
         "--iodepth=16",
         "--size=32M",
         "--verify=crc32c",
@@ -177,4 +93,20 @@ fn verify_names_the_block_that_somebody_else_wrote() {
     let done = check.output().unwrap();
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stdout).contains("WRONG: block "));
+}
+
+#[test]
+fn nbd_ends_with_its_last_client_or_by_a_signal_and_leaves_no_socket() {
+    let place = Place::new();
+    let target = place.serve();
+    let socket = place.path("nbd");
+    let args = ["disk", "nbd", &target.word, "--listen", socket.to_str().unwrap(), "--once"];
+    let mut once = Running::start(place.folder.path(), &args, "nbd");
+    succeed(Command::new("qemu-img").args(["info", &once.word]));
+    assert!(once.ended().success());
+    assert!(!socket.exists());
+    let mut nbd = place.nbd(&target.word);
+    succeed(Command::new("kill").args(["-INT", &nbd.id().to_string()]));
+    assert!(nbd.ended().success());
+    assert!(!socket.exists());
 }
