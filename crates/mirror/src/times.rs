@@ -32,8 +32,10 @@ pub struct Times {
 impl Default for Times {
     fn default() -> Self {
         Self {
-            lease: Millis(1_000),
-            lease_over: Millis(1_100),
+            // A successor of a killed target waits for it, and applications with it: half of the
+            // second that they may see, and still thousands of round trips.
+            lease: Millis(500),
+            lease_over: Millis(550),
             child: Millis(5_000),
             grace: Millis(2_000),
             retry: Millis(250),
