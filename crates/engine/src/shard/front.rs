@@ -35,6 +35,8 @@ pub(super) struct Seat {
     pub(super) number: u64,
     pub(super) whom: Whom,
     pub(super) host: Option<HostId>,
+    /// What the machine calls itself on the wire.
+    machine: nvme::reservation::HostId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +190,8 @@ impl Shard {
                         self.net.close(*conn);
                     }
                 }
-                Out::SessionOpened { session, subsystem, host_nqn, .. } => {
-                    self.session_opened(session, subsystem, &host_nqn);
+                Out::SessionOpened { session, subsystem, host_nqn, host_id, .. } => {
+                    self.session_opened(session, subsystem, &host_nqn, host_id);
                 }
                 Out::SessionClosed { session } => self.session_closed(session),
                 // One shard so far: nothing is ever handed to another port.
@@ -204,6 +206,7 @@ impl Shard {
         session: SessionId,
         subsystem: Option<SubsystemId>,
         host_nqn: &str,
+        machine: nvme::reservation::HostId,
     ) {
         let export = subsystem.and_then(|id| self.front.exports.get(&id));
         let whom = export.map_or(Whom::Nobody, Export::whom);
@@ -212,11 +215,31 @@ impl Shard {
             Whom::Volume(volume) => self.targets.host_named(volume, host_nqn),
             Whom::Replica(_) | Whom::Nobody => None,
         };
-        self.front.sessions.insert(session, Seat { number, whom, host });
+        if let (Whom::Volume(_), Some(host)) = (whom, host) {
+            self.end_earlier(whom, host, machine);
+        }
+        self.front.sessions.insert(session, Seat { number, whom, host, machine });
         self.front.by_number.insert(number, session);
         if let (Whom::Volume(volume), Some(host)) = (whom, host) {
             self.tell_target(volume, mirror::Input::HostOpened { session: number, host });
             self.changed();
+        }
+    }
+
+    /// A machine that connects again sends again what has no answer. What lies unread on its old
+    /// connection, or is still on the way there, must not be done after that.
+    fn end_earlier(&mut self, whom: Whom, host: HostId, machine: nvme::reservation::HostId) {
+        // Where anyone is let in, several programs may well call themselves the same.
+        let is_named = |volume| self.targets.names_hosts(volume);
+        if !matches!(whom, Whom::Volume(volume) if is_named(volume)) {
+            return;
+        }
+        let is_earlier = |seat: &&Seat| seat.host == Some(host) && seat.machine == machine;
+        let earlier = self.front.sessions_of(whom).filter(is_earlier);
+        let earlier: Vec<u64> = earlier.map(|seat| seat.number).collect();
+        for number in earlier {
+            debug!(%host, "a host connected again: its earlier session ends");
+            self.front.end(number, Code::HostPath.into());
         }
     }
 

@@ -68,6 +68,11 @@ impl Targets {
         let hosts = &self.homes.get(&volume)?.hosts;
         hosts.get(nqn).or_else(|| hosts.get(names::ANY)).copied()
     }
+
+    /// Whether only hosts that are named are let in.
+    pub(super) fn names_hosts(&self, volume: VolumeId) -> bool {
+        self.homes.get(&volume).is_some_and(|home| !home.hosts.contains_key(names::ANY))
+    }
 }
 
 impl Home {
