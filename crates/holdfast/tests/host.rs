@@ -139,6 +139,26 @@ impl Cluster {
         names.iter().map(read).collect()
     }
 
+    /// A volume of two copies on this machine; its device.
+    fn attached(&self) -> String {
+        self.until(&["get", "cluster", "-o", "json"], |text| text.contains("\"leading\": true"));
+        for at in 0..3 {
+            let (pool, node) = (format!("p{at}"), format!("n{at}"));
+            self.until(&["get", "nodes", &node], |_| true);
+            let disk = self.path(&format!("disk{at}"));
+            let disk = disk.to_str().unwrap();
+            self.must(&["create", "pool", &pool, "--node", &node, "--disk", disk]);
+        }
+        self.must(&["create", "volume", "v", "--size", "64MiB", "--replicas", "2", "--thin"]);
+        self.until(&["get", "hosts", "here"], |_| true);
+        self.must(&["attach", "v"])
+    }
+
+    fn signal(&self, at: usize, signal: &str) {
+        let pid = self.engines[at].as_ref().unwrap().0.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
     /// The node that serves the volume.
     fn target(&self) -> usize {
         let words = ["get", "targets", "-o", "json"];
@@ -159,17 +179,7 @@ fn socket(device: &str) -> PathBuf {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attached_volume_survives_kill_9_of_its_target() {
     let mut cluster = Cluster::start();
-    cluster.until(&["get", "cluster", "-o", "json"], |text| text.contains("\"leading\": true"));
-    for at in 0..3 {
-        let (pool, node) = (format!("p{at}"), format!("n{at}"));
-        cluster.until(&["get", "nodes", &node], |_| true);
-        let disk = cluster.path(&format!("disk{at}"));
-        let disk = disk.to_str().unwrap();
-        cluster.must(&["create", "pool", &pool, "--node", &node, "--disk", disk]);
-    }
-    cluster.must(&["create", "volume", "v", "--size", "64MiB", "--replicas", "2", "--thin"]);
-    cluster.until(&["get", "hosts", "here"], |_| true);
-    let device = cluster.must(&["attach", "v"]);
+    let device = cluster.attached();
     let nbd = Nbd::connect(&socket(&device)).unwrap();
     assert_eq!(nbd.size, 64 << 20);
     let work = Work::begin(nbd);
@@ -188,6 +198,24 @@ async fn an_attached_volume_survives_kill_9_of_its_target() {
     assert_eq!(told["name"], "v");
     let device = told["device"].as_str().unwrap();
     check(&mut Nbd::connect(&socket(device)).unwrap(), seen.writes);
+}
+
+/// HA-3, HA-7: a target that falls silent is followed by another, and when it wakes up what it had
+/// in hand changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attached_volume_survives_the_silence_of_its_target() {
+    let cluster = Cluster::start();
+    let device = cluster.attached();
+    let work = Work::begin(Nbd::connect(&socket(&device)).unwrap());
+    work.goes_on(200).await;
+    let old = cluster.target();
+    cluster.signal(old, "-STOP");
+    work.goes_on(200).await;
+    assert_ne!(cluster.target(), old);
+    cluster.signal(old, "-CONT");
+    work.goes_on(500).await;
+    let (_, seen) = work.end().await;
+    assert!(seen.gap < Duration::from_secs(20), "{seen:?}");
 }
 
 /// What is wrong is said in the words of the one who asked.

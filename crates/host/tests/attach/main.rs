@@ -4,13 +4,14 @@
 mod nbd;
 mod rig;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use disk::{Client, Options, PathState, Uri};
 use model::PathHealth;
 
 use crate::{
-    nbd::{Nbd, Work, check},
-    rig::{Rig, VOLUME},
+    nbd::{Nbd, Work, check, pattern},
+    rig::{Rig, VOLUME, node},
 };
 
 /// With default timers and a machine that does other things, too.
@@ -108,5 +109,65 @@ async fn a_restarted_controller_disturbs_nobody() {
     work.goes_on(200).await;
     assert_ne!(rig.settled().await, old);
     work.end().await;
+    host.stop().await;
+}
+
+/// HA-3: what a machine sent before it connected again must not be done after what it sends again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_connects_again_ends_its_earlier_session() {
+    let mut rig = Rig::new(2).await;
+    let host = rig.host(7);
+    rig.publish(host.host).await;
+    let uri = Uri { addresses: vec![rig.target_address().await], nqn: VOLUME.nqn() };
+    let (host_nqn, host_id) = (host.host.nqn(), host.host.0);
+    let options = Options { host_nqn, host_id, ..Options::default() };
+    host.stop().await;
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut earlier = Client::connect(&uri, options.clone()).unwrap();
+        assert_eq!(earlier.state(), PathState::Live);
+        let later = Client::connect(&uri, options).unwrap();
+        let end = Instant::now() + GAP_MAX;
+        while earlier.state() == PathState::Live && Instant::now() < end {
+            earlier.step(&mut Vec::new(), &mut Vec::new()).unwrap();
+        }
+        drop(later);
+        earlier.state()
+    });
+    assert!(matches!(ended.await.unwrap(), PathState::Lost { .. }));
+}
+
+/// HA-4: without any target the application waits for the give-up time, gets an error, and works
+/// again on the same device as soon as somebody serves.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_fail_only_after_the_give_up_time() {
+    let give_up = Duration::from_secs(2);
+    let mut rig = Rig::new(2).await;
+    let host = rig.host_that_gives_up(7, give_up);
+    let socket = rig.publish(host.host).await;
+    let mut nbd = Nbd::connect(&socket).unwrap();
+    nbd.write(1, &pattern(1, 0)).unwrap();
+    for at in 0..3 {
+        rig.lose(node(at)).await;
+    }
+    let lost = Instant::now();
+    let refused = tokio::task::spawn_blocking(move || {
+        assert!(nbd.write(2, &pattern(2, 0)).is_err(), "nobody has written that");
+        (nbd, lost.elapsed())
+    });
+    let (mut nbd, waited) = refused.await.unwrap();
+    assert!(waited >= give_up, "{waited:?}");
+    for at in 0..3 {
+        rig.bring(node(at)).await;
+    }
+    rig.settled().await;
+    let again = tokio::task::spawn_blocking(move || {
+        let end = Instant::now() + GAP_MAX;
+        while nbd.write(2, &pattern(2, 1)).is_err() {
+            assert!(Instant::now() < end, "it does not work again");
+        }
+        assert_eq!(nbd.read(1).unwrap(), pattern(1, 0));
+        assert_eq!(nbd.read(2).unwrap(), pattern(2, 1));
+    });
+    again.await.unwrap();
     host.stop().await;
 }

@@ -104,6 +104,10 @@ impl Rig {
     }
 
     pub fn host(&self, number: u128) -> Host {
+        self.host_that_gives_up(number, host::limits::GIVE_UP)
+    }
+
+    pub fn host_that_gives_up(&self, number: u128, give_up: Duration) -> Host {
         let host = HostId::from_u128(number);
         let settings = Settings {
             host,
@@ -113,7 +117,7 @@ impl Rig {
             controllers: vec![self.address.to_string()],
             run: self.run(host),
             way: Way::User,
-            give_up: host::limits::GIVE_UP,
+            give_up,
             backend: uring::Backend::Auto,
         };
         host::start(settings).unwrap()
@@ -181,6 +185,14 @@ impl Rig {
             target.filter(|_| layout.switchover.is_none()).map(|target| target.node)
         };
         self.until("a publication", is_so).await
+    }
+
+    /// Where the target listens.
+    pub async fn target_address(&self) -> SocketAddr {
+        let node = self.settled().await;
+        let address =
+            move |inside: &Inside<'_>| Some(inside.world().node(node)?.record.spec.address.clone());
+        self.until("an address", address).await.parse().unwrap()
     }
 
     /// Every copy is recorded healthy again.
