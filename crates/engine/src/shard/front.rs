@@ -113,8 +113,8 @@ impl Front {
 
     /// Sends a host away while its volume goes on. What it has reserved may still reach the store:
     /// the target's answer tells whether it counts.
-    pub(super) fn end_all_but_kept(&mut self, number: u64) {
-        self.end_where(number, Code::Inaccessible.into(), |asked| asked.kind != Kind::Keep);
+    pub(super) fn end_all_but_kept(&mut self, number: u64, status: Status) {
+        self.end_where(number, status, |asked| asked.kind != Kind::Keep);
     }
 
     fn end_where(&mut self, number: u64, status: Status, is_over: impl Fn(&Asked) -> bool) {
@@ -239,7 +239,7 @@ impl Shard {
         let earlier: Vec<u64> = earlier.map(|seat| seat.number).collect();
         for number in earlier {
             debug!(%host, "a host connected again: its earlier session ends");
-            self.front.end(number, Code::HostPath.into());
+            self.front.end_all_but_kept(number, Code::HostPath.into());
         }
     }
 

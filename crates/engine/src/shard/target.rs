@@ -274,7 +274,9 @@ impl Shard {
                 };
                 self.reply(volume, reply.tag, result);
             }
-            Output::CloseHost { session } => self.front.end_all_but_kept(session),
+            Output::CloseHost { session } => {
+                self.front.end_all_but_kept(session, Code::Inaccessible.into());
+            }
             Output::ReadRecord => self.ask_store(volume, RecordAsk::Read),
             Output::Commit { mut record, expected } => {
                 record.revision = expected;
