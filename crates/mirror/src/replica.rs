@@ -16,7 +16,6 @@ mod io;
 
 use alloc::{
     collections::{BTreeMap, VecDeque},
-    string::String,
     vec::Vec,
 };
 
@@ -25,7 +24,7 @@ use model::{AttemptId, Epoch, InstanceId, ReplicaId, SnapshotId};
 use pool::{Absent, Boot, Header, Note};
 
 use self::{fence::Fencing, flush::Flushes, io::Held};
-use crate::{Answer, Class, Fault, Geometry, Piece, Request, State, flaw::Flawed};
+use crate::{Answer, Class, Fault, Frozen, Geometry, Piece, Request, State, flaw::Flawed};
 
 /// What the disk is to do. Results come back in any order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +32,11 @@ pub enum DiskOp<D> {
     Read {
         extent: Extent,
     },
+    /// See [`Request::Fetch`].
     Fetch {
         extent: Extent,
+        image: Option<SnapshotId>,
+        since: Option<SnapshotId>,
     },
     Write {
         extent: Extent,
@@ -49,11 +51,7 @@ pub enum DiskOp<D> {
     Flush,
     /// Durable before it is done, and after every note that was asked for before.
     Note(Note),
-    Snapshot {
-        snapshot: SnapshotId,
-        name: String,
-        attempt: AttemptId,
-    },
+    Snapshot(Frozen),
     SnapAbort {
         snapshot: SnapshotId,
         attempt: AttemptId,
@@ -102,7 +100,8 @@ pub struct Replica<D> {
     geometry: Geometry,
     /// With every note that was asked for, durable or not.
     header: Header,
-    snapshots: BTreeMap<SnapshotId, AttemptId>,
+    /// Oldest first.
+    snapshots: Vec<Frozen>,
     /// The only session whose commands are taken.
     current: Option<u64>,
     fencing: Option<Fencing>,
@@ -141,10 +140,7 @@ enum What {
     Fence,
     /// The answer is all that waits for it.
     Note,
-    Snapshot {
-        snapshot: SnapshotId,
-        attempt: AttemptId,
-    },
+    Snapshot(Frozen),
     SnapAbort {
         snapshot: SnapshotId,
     },
@@ -160,7 +156,7 @@ impl<D: Clone> Replica<D> {
         boot: Boot,
         geometry: Geometry,
         header: Header,
-        snapshots: BTreeMap<SnapshotId, AttemptId>,
+        snapshots: Vec<Frozen>,
     ) -> Self {
         Self {
             instance,
@@ -197,7 +193,8 @@ impl<D: Clone> Replica<D> {
         self.instance
     }
 
-    pub const fn snapshots(&self) -> &BTreeMap<SnapshotId, AttemptId> {
+    /// Oldest first.
+    pub fn snapshots(&self) -> &[Frozen] {
         &self.snapshots
     }
 
@@ -238,7 +235,9 @@ impl<D: Clone> Replica<D> {
         match request {
             Request::Fence { .. } | Request::Ping => out.push(done(session, tag)),
             Request::Read { extent } => self.run(by, What::Read, DiskOp::Read { extent }, out),
-            Request::Fetch { extent } => self.run(by, What::Read, DiskOp::Fetch { extent }, out),
+            Request::Fetch { extent, image, since } => {
+                self.run(by, What::Read, DiskOp::Fetch { extent, image, since }, out);
+            }
             Request::Write { extent, data, class } => {
                 let op = DiskOp::Write { extent, data, class };
                 self.write((session, tag), extent, class, op, out);
@@ -261,16 +260,14 @@ impl<D: Clone> Replica<D> {
             Request::Copied { peer, regions } => {
                 self.note(by, Note::Copied { peer, regions }, out);
             }
-            Request::Snapshot { snapshot, name, attempt } => {
-                if self.snapshots.get(&snapshot) == Some(&attempt) {
-                    out.push(done(session, tag));
-                    return;
-                }
-                let what = What::Snapshot { snapshot, attempt };
-                self.run(by, what, DiskOp::Snapshot { snapshot, name, attempt }, out);
+            Request::Snapshot(frozen) => self.freeze(session, tag, frozen, out),
+            Request::Images => {
+                let answer = Answer::Images(self.snapshots.clone());
+                out.push(ReplicaOutput::Reply { session, tag, answer });
             }
             Request::SnapAbort { snapshot, attempt } => {
-                if self.snapshots.get(&snapshot) != Some(&attempt) {
+                let is_it = |held: &Frozen| held.snapshot == snapshot && held.attempt == attempt;
+                if !self.snapshots.iter().any(is_it) {
                     out.push(done(session, tag));
                     return;
                 }
@@ -278,6 +275,19 @@ impl<D: Clone> Replica<D> {
                 self.run(by, what, DiskOp::SnapAbort { snapshot, attempt }, out);
             }
             Request::Stop => self.note(by, Note::Stopped, out),
+        }
+    }
+
+    fn freeze(&mut self, session: u64, tag: u64, frozen: Frozen, out: &mut Out<D>) {
+        let held = self.snapshots.iter().find(|held| held.snapshot == frozen.snapshot);
+        match held {
+            Some(held) if held.is_same(&frozen) => out.push(done(session, tag)),
+            // Two tries hold different data: the older one must go first.
+            Some(_) => out.push(failed(session, tag, Fault::Refused)),
+            None => {
+                let what = What::Snapshot(frozen.clone());
+                self.run(Some((session, tag)), what, DiskOp::Snapshot(frozen), out);
+            }
         }
     }
 
@@ -291,15 +301,13 @@ impl<D: Clone> Replica<D> {
             _ => None,
         };
         self.is_faulted |= fault == Some(Fault::Faulted);
-        match doing.what {
+        match &doing.what {
             What::Flush => self.flushed(fault, out),
             What::Mark => self.marked(id, fault, out),
             What::Fence => self.epoch_noted(fault, out),
-            What::Snapshot { snapshot, attempt } if fault.is_none() => {
-                self.snapshots.insert(snapshot, attempt);
-            }
+            What::Snapshot(frozen) if fault.is_none() => self.snapshots.push(frozen.clone()),
             What::SnapAbort { snapshot } if fault.is_none() => {
-                self.snapshots.remove(&snapshot);
+                self.snapshots.retain(|held| held.snapshot != *snapshot);
             }
             // A note that was not taken is in memory and not on the disk.
             What::Note if fault.is_some() => self.is_faulted = true,
@@ -321,7 +329,7 @@ impl<D: Clone> Replica<D> {
 
     /// The config no longer wants a snapshot, or a tombstone named it.
     pub fn forget_snapshot(&mut self, snapshot: SnapshotId) {
-        self.snapshots.remove(&snapshot);
+        self.snapshots.retain(|held| held.snapshot != snapshot);
     }
 
     /// Takes the note in memory and asks the disk for it.

@@ -10,7 +10,7 @@
 //! Fenced and failed ones never acknowledge anything again; they wait for the control plane.
 //! One file per idea: how it starts (`claim`), its connections (`link`), what hosts ask (`command`,
 //! `write`, `read`, `flush`), who counts (`groups`, `change`, `exclude`, `join`), and what goes on
-//! behind (`copy`, `clean`, `snapshot`, `stop`).
+//! behind (`copy`, `clean`, `snapshot`, `images`, `stop`).
 
 mod change;
 mod child;
@@ -22,6 +22,7 @@ mod exclude;
 mod flush;
 mod groups;
 mod hosts;
+mod images;
 mod join;
 mod lease;
 mod link;

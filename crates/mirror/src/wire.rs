@@ -21,9 +21,12 @@ pub enum Request<D> {
     Read {
         extent: Extent,
     },
-    /// What a copy needs: the data, and where there is none.
+    /// What a copy needs: the data, and where there is none. Of a snapshot, if one is named; and
+    /// only what may differ from an older one, if that is named.
     Fetch {
         extent: Extent,
+        image: Option<SnapshotId>,
+        since: Option<SnapshotId>,
     },
     Write {
         extent: Extent,
@@ -57,11 +60,10 @@ pub enum Request<D> {
         peer: ReplicaId,
         regions: Vec<u64>,
     },
-    Snapshot {
-        snapshot: SnapshotId,
-        name: String,
-        attempt: AttemptId,
-    },
+    /// Its blocks, as they are, become this snapshot.
+    Snapshot(Frozen),
+    /// Which snapshots it has now.
+    Images,
     /// Removes the snapshot of this attempt, if there is one.
     SnapAbort {
         snapshot: SnapshotId,
@@ -88,7 +90,30 @@ pub enum Answer<D> {
     Done,
     Data(D),
     Pieces(Vec<Piece<D>>),
+    /// Oldest first.
+    Images(Vec<Frozen>),
     Failed(Fault),
+}
+
+/// A snapshot on a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frozen {
+    pub snapshot: SnapshotId,
+    pub attempt: AttemptId,
+    /// The roster when it was frozen first. Another try of the same attempt has another one, and
+    /// whoever left before has an older one.
+    pub roster: Roster,
+    /// Its size: the volume may have grown since.
+    pub blocks: u64,
+    pub name: String,
+}
+
+impl Frozen {
+    /// Whether both are one image, with the same data.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let key = |frozen: &Self| (frozen.snapshot, frozen.attempt, frozen.roster);
+        key(self) == key(other)
+    }
 }
 
 /// A part of what was fetched.
@@ -122,5 +147,6 @@ pub struct State {
     pub header: Header,
     /// Every acknowledged write that it took is still here.
     pub intact: bool,
-    pub snapshots: BTreeMap<SnapshotId, AttemptId>,
+    /// Oldest first.
+    pub snapshots: Vec<Frozen>,
 }

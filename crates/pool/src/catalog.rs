@@ -179,6 +179,9 @@ impl Catalog {
     fn freeze(&mut self, replica: ReplicaId, id: LayerId, frozen: Frozen) -> Result<(), Malformed> {
         let parent = self.replicas.get(&replica).ok_or(Malformed)?.layer;
         let blocks = self.live(replica)?.blocks;
+        if frozen.blocks > blocks {
+            return Err(Malformed);
+        }
         self.add_layer(id, Layer { parent: Some(parent), blocks, ..Layer::default() })?;
         self.layers.get_mut(&parent).ok_or(Malformed)?.frozen = Some(frozen);
         self.replicas.get_mut(&replica).ok_or(Malformed)?.layer = id;
@@ -331,6 +334,9 @@ impl Layer {
         let parent = Some(input.u32()?).filter(|parent| *parent != 0);
         let blocks = Some(input.u64()?).filter(|blocks| *blocks <= MOST_BLOCKS).ok_or(Malformed)?;
         let frozen = if input.bool()? { Some(Frozen::read(input)?) } else { None };
+        if frozen.as_ref().is_some_and(|frozen| frozen.blocks > blocks) {
+            return Err(Malformed);
+        }
         let holes = Holes::read(input, clusters(blocks))?;
         Ok(Self { parent, blocks, frozen, holes, ..Self::default() })
     }

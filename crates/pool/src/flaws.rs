@@ -13,6 +13,11 @@ pub enum Flaw {
     MapBeforeData,
 }
 
+impl Flaw {
+    pub const ALL: &[Self] =
+        &[Self::FlushSkipsJournal, Self::ReuseTooEarly, Self::TornPageTrusted, Self::MapBeforeData];
+}
+
 /// None, but in tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flaws {

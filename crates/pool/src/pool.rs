@@ -411,6 +411,18 @@ impl Pool {
         found.map(|(id, _)| *id)
     }
 
+    /// Past its end a snapshot reads as zeros: the volume may have grown since.
+    fn check_image(&self, image: Image, layer: LayerId, extent: Extent) -> Result<(), Error> {
+        let end = extent.start.checked_add(extent.blocks.into());
+        match image {
+            Image::Replica(_) => self.check_extent(layer, extent),
+            Image::Snapshot(..) => {
+                let is_within = end.is_some_and(|end| end <= catalog::MOST_BLOCKS);
+                if extent.blocks > 0 && is_within { Ok(()) } else { Err(Error::OutOfRange) }
+            }
+        }
+    }
+
     fn check_extent(&self, layer: LayerId, extent: Extent) -> Result<(), Error> {
         let blocks = self.catalog.layers.get(&layer).ok_or(Error::NotFound)?.blocks;
         let is_within = extent.blocks > 0

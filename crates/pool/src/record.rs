@@ -5,7 +5,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use model::{AttemptId, Era, InstanceId, Mark, ReplicaId, Revision, SnapshotId, VolumeId};
+use model::{AttemptId, Era, InstanceId, Mark, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
 
 use crate::{
     Note,
@@ -121,6 +121,11 @@ pub(crate) struct Frozen {
     pub volume: VolumeId,
     pub snapshot: SnapshotId,
     pub attempt: AttemptId,
+    /// When it was frozen first: two tries of one attempt are not the same image, and who was
+    /// away then lacks it.
+    pub roster: Roster,
+    /// The size of the image. Its layer may be larger, and has nothing beyond.
+    pub blocks: u64,
     pub name: String,
     pub discarded: bool,
 }
@@ -297,6 +302,8 @@ impl Frozen {
         put_uuid(out, self.volume.0);
         put_uuid(out, self.snapshot.0);
         put_uuid(out, self.attempt.0);
+        put_u64(out, self.roster.0);
+        put_u64(out, self.blocks);
         put_bytes(out, self.name.as_bytes());
         put_u8(out, self.discarded.into());
     }
@@ -307,6 +314,8 @@ impl Frozen {
             volume: VolumeId(input.uuid()?),
             snapshot: SnapshotId(input.uuid()?),
             attempt: AttemptId(input.uuid()?),
+            roster: Roster(input.u64()?),
+            blocks: input.u64()?,
             name: input.text()?,
             discarded: input.bool()?,
         })

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use block::{Buffer, Extent};
-use model::{AttemptId, Mark, ReplicaId, Revision, SnapshotId, VolumeId};
+use model::{AttemptId, Mark, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
 
 use crate::Note;
 
@@ -58,10 +58,14 @@ pub enum Request {
         replica: ReplicaId,
         blocks: u64,
     },
+    /// `roster` is that of the volume when it was frozen first; `blocks` its size, if the replica
+    /// has grown since.
     Snapshot {
         replica: ReplicaId,
         snapshot: SnapshotId,
         attempt: AttemptId,
+        roster: Roster,
+        blocks: Option<u64>,
         name: String,
     },
     /// Takes back every snapshot of this attempt; none is fine.

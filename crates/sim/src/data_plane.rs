@@ -13,6 +13,7 @@ mod disk_ops;
 mod host;
 mod judge;
 mod node;
+mod snapshots;
 mod store;
 mod target;
 mod world;
@@ -21,8 +22,10 @@ mod faults;
 mod run;
 
 mod cases;
+mod hunt;
 
 pub use cases::{CASES, Case};
 pub use faults::{Fault, PlannedFault, generate};
+pub use hunt::{Caught, catch_pool};
 pub use run::{Failure, Kind, Report, Scene, run};
 pub use world::{Broken, COPIES_MOST, Rules};

@@ -63,6 +63,8 @@ fn lived_in() -> (SimDisk, Vec<usize>) {
             replica: REPLICA,
             snapshot: SNAPSHOT,
             attempt: AttemptId::from_u128(5),
+            roster: model::Roster(1),
+            blocks: None,
             name: "kept".into(),
         },
         write(10, 3),

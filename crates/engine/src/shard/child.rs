@@ -12,7 +12,7 @@ use std::{
 
 use block::{Buffer, Extent};
 use mirror::{Answer, Fault, Input, Piece, Request};
-use model::{Epoch, NodeId, ReplicaId, VolumeId};
+use model::{Epoch, NodeId, ReplicaId, SnapshotId, VolumeId};
 use nvme::{
     Code, Digests, Op, Reply, Status,
     initiator::{Config, Out, Session},
@@ -60,6 +60,8 @@ struct Link {
     last: u64,
     /// Everything waits for the answer to this one.
     barrier: Option<u64>,
+    /// The replica's snapshots, by the numbers that it reads them by.
+    images: BTreeMap<SnapshotId, u32>,
 }
 
 #[derive(Debug)]
@@ -75,8 +77,11 @@ enum What {
     Registering,
     Acquiring,
     State,
+    Images,
+    /// Of a snapshot, if its number is not zero.
     Mapping {
         extent: Extent,
+        image: u32,
     },
     Fetching {
         extent: Extent,
@@ -121,6 +126,7 @@ impl Shard {
             sent: BTreeMap::new(),
             last: 0,
             barrier: None,
+            images: BTreeMap::new(),
         };
         link.session.connect(self.began.elapsed());
         self.children.links.insert(key, link);
@@ -288,7 +294,7 @@ impl Link {
                 return;
             }
             let stops_all = waits_for_all(&request);
-            let (op, what) = command(request, epoch);
+            let (op, what) = self.command(request, epoch);
             let number = self.submit(now, tag, op, what);
             if stops_all {
                 self.barrier = Some(number);
@@ -301,6 +307,23 @@ impl Link {
         self.sent.insert(self.last, Sent { tag, what });
         self.session.submit(now, QUEUE, self.last, op);
         self.last
+    }
+
+    fn command(&self, request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
+        let Request::Fetch { extent, image, since } = request else {
+            return command(request, epoch);
+        };
+        let number = |snapshot: SnapshotId| self.images.get(&snapshot).copied();
+        // One that is not known is asked for by a number that no pool gives.
+        let image = image.map_or(0, |image| number(image).unwrap_or(u32::MAX));
+        let since = since.and_then(number).unwrap_or(0);
+        (Op::Vendor(wire::alloc_map(extent, image, since)), What::Mapping { extent, image })
+    }
+
+    fn listed(&mut self, bytes: &[u8]) -> Answer<Buffer> {
+        let Some(list) = wire::images(bytes) else { return Answer::Failed(Fault::Refused) };
+        self.images = list.iter().map(|(number, image)| (image.snapshot, *number)).collect();
+        Answer::Images(list.into_iter().map(|(_, image)| image).collect())
     }
 
     /// The answer to a request, if that was the last of its commands.
@@ -334,13 +357,10 @@ impl Link {
                 let state = wire::state(data.bytes()).map(|state| Answer::Fenced(Box::new(state)));
                 (None, state.unwrap_or(Answer::Failed(Fault::Refused)))
             }
-            (What::Mapping { extent }, Ok(Reply::Data(map))) => match runs(extent, map.bytes()) {
-                runs if runs.iter().any(|(_, has_data)| *has_data) => {
-                    let what = What::Fetching { extent, runs };
-                    (Some((Op::Read { extent }, what)), Answer::Done)
-                }
-                _ => (None, Answer::Pieces(vec![Piece { extent, data: None }])),
-            },
+            (What::Images, Ok(Reply::Data(data))) => (None, self.listed(data.bytes())),
+            (What::Mapping { extent, image }, Ok(Reply::Data(map))) => {
+                mapped(extent, image, map.bytes())
+            }
             (What::Fetching { extent, runs }, Ok(Reply::Data(data))) => {
                 (None, Answer::Pieces(replicas::pieces(&data, extent, &runs)))
             }
@@ -377,7 +397,22 @@ fn waits_for_all(request: &Request<Buffer>) -> bool {
             | Request::Flush
             | Request::Ping
             | Request::Fetch { .. }
+            | Request::Images
     )
+}
+
+/// What is to be read, or that there is nothing to be.
+fn mapped(extent: Extent, image: u32, map: &[u8]) -> (Option<(Op, What)>, Answer<Buffer>) {
+    let runs = runs(extent, map);
+    if runs.iter().all(|(_, has_data)| !has_data) {
+        let hole = |(extent, _)| Piece { extent, data: None };
+        return (None, Answer::Pieces(runs.into_iter().map(hole).collect()));
+    }
+    let op = match image {
+        0 => Op::Read { extent },
+        image => Op::Vendor(wire::read_image(extent, image)),
+    };
+    (Some((op, What::Fetching { extent, runs })), Answer::Done)
 }
 
 fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
@@ -393,9 +428,7 @@ fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
             };
             return (Op::Reservation(command), What::Registering);
         }
-        Request::Fetch { extent } => {
-            return (Op::Vendor(wire::alloc_map(extent)), What::Mapping { extent });
-        }
+        Request::Images => return (Op::Vendor(wire::get_images()), What::Images),
         // Any block will do: the replica takes it as a question whether the session still counts.
         Request::Ping => Op::Verify { extent: Extent::new(0, 1) },
         Request::Read { extent } => Op::Read { extent },
@@ -411,17 +444,18 @@ fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
     (op, What::Data)
 }
 
-/// Runs of blocks with and without data, from one bit for each.
+/// Runs of changed blocks with and without data, from one bit for each and one for each again.
 fn runs(extent: Extent, map: &[u8]) -> Vec<(Extent, bool)> {
-    let has_data = |at: u32| {
-        let byte = usize::try_from(at / 8).ok().and_then(|at| map.get(at).copied());
+    let is_set = |from: usize, at: u32| {
+        let byte = usize::try_from(at / 8).ok().and_then(|at| map.get(from + at).copied());
         byte.is_none_or(|byte| byte & (1 << (at % 8)) != 0)
     };
     let mut runs: Vec<(Extent, bool)> = Vec::new();
-    for at in 0..extent.blocks {
-        let is_data = has_data(at);
+    for at in (0..extent.blocks).filter(|at| is_set(wire::map_bytes(extent), *at)) {
+        let is_data = is_set(0, at);
+        let next = extent.start + u64::from(at);
         match runs.last_mut() {
-            Some((run, known)) if *known == is_data => run.blocks += 1,
+            Some((run, known)) if *known == is_data && run.end() == next => run.blocks += 1,
             _ => runs.push((Extent::new(extent.start + u64::from(at), 1), is_data)),
         }
     }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use block::Buffer;
-use mirror::{Answer, Class, DiskOp, DiskResult, Piece, Replica, ReplicaOutput, Request, State};
-use model::{Epoch, NodeId, PoolId, ReplicaId, VolumeId};
+use mirror::{
+    Answer, Class, DiskOp, DiskResult, Frozen, Piece, Replica, ReplicaOutput, Request, State,
+};
+use model::{Epoch, NodeId, PoolId, ReplicaId, SnapshotId, VolumeId};
 use nvme::{
     Code, Op, Reply, Status, Vendor, reservation,
     target::{SessionId, Tag},
 };
-use pool::{Image, PageState};
+use pool::Image;
 
 use super::{Shard, Work, front::Kind, pools::Asker, wire};
 use crate::metrics::Flow;
@@ -92,22 +94,48 @@ impl Shard {
                 self.front.answer(number, result);
                 return;
             }
-            Understood::Map(extent) => {
+            Understood::Map { extent, image, since } => {
                 let checked = home.machine.check(session);
                 let checked = checked.map_err(|fault| wire::status(fault, caller.epoch));
-                let result = checked.and_then(|()| self.alloc_map(replica, extent));
+                let result = checked.and_then(|()| self.alloc_map(replica, extent, image, since));
                 self.front.answer(number, result);
                 return;
             }
+            Understood::Image { extent, image } => match self.numbered(replica, image) {
+                Some(image) if extent.bytes() <= nvme::limits::TRANSFER_MAX as u64 => {
+                    Request::Fetch { extent, image: Some(image), since: None }
+                }
+                _ => {
+                    self.front.answer(number, Err(Code::InvalidField.into()));
+                    return;
+                }
+            },
             Understood::Nothing => {
                 self.front.answer(number, Err(Code::InvalidOpcode.into()));
                 return;
             }
         };
-        if let Request::Fence { epoch } = request {
+        if let Request::Fence { epoch } = request
+            && let Some(home) = self.replicas.homes.get_mut(&replica)
+            && let Some(caller) = home.callers.get_mut(&session)
+        {
             caller.epoch = epoch;
         }
         self.ask_replica(replica, session, number, request);
+    }
+
+    /// The snapshot that a pool knows by this number.
+    fn numbered(&self, replica: ReplicaId, number: u32) -> Option<SnapshotId> {
+        let mut all = self.numbers(replica).into_iter();
+        all.find(|(_, known)| *known == number).map(|(snapshot, _)| snapshot)
+    }
+
+    fn numbers(&self, replica: ReplicaId) -> BTreeMap<SnapshotId, u32> {
+        let home = self.replicas.homes.get(&replica);
+        let pool = home.and_then(|home| self.pools.open(home.pool));
+        let all = pool.into_iter().flat_map(pool::Pool::snapshots);
+        let of = all.filter(|found| found.replica == replica);
+        of.map(|found| (found.snapshot, found.number)).collect()
     }
 
     pub(super) fn ask_replica(
@@ -206,6 +234,10 @@ impl Shard {
         tag: u64,
         answer: Answer<Buffer>,
     ) {
+        let numbers = match &answer {
+            Answer::Images(_) => self.numbers(replica),
+            _ => BTreeMap::new(),
+        };
         let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
         let Some(caller) = home.callers.get_mut(&session) else { return };
         if let Answer::Fenced(_) = &answer {
@@ -225,8 +257,15 @@ impl Shard {
                     }
                     Answer::Done => Ok(Reply::Done),
                     Answer::Data(data) => Ok(Reply::Data(data)),
-                    // Only a local target fetches; a remote one asks for the map and reads.
-                    Answer::Pieces(_) => Err(Code::InternalError.into()),
+                    // A remote target has the map already, and reads a snapshot.
+                    Answer::Pieces(pieces) => Ok(Reply::Data(joined(&pieces))),
+                    Answer::Images(list) => {
+                        let number =
+                            |frozen: Frozen| Some((*numbers.get(&frozen.snapshot)?, frozen));
+                        let list: Vec<_> = list.into_iter().filter_map(number).collect();
+                        let refused = Status::new(Code::InternalError);
+                        wire::put_images(&list).map(Reply::Data).ok_or(refused)
+                    }
                     Answer::Failed(fault) => Err(wire::status(fault, epoch)),
                 };
                 let is_error = result.is_err();
@@ -254,14 +293,19 @@ impl Shard {
             DiskOp::Read { extent } => {
                 pool::Request::Read { image: Image::Replica(replica), extent }
             }
-            DiskOp::Fetch { extent } => {
-                let runs = self.page_runs(replica, extent);
-                if runs.iter().all(|(_, has_data)| !has_data) {
-                    let pieces = vec![Piece { extent, data: None }];
+            DiskOp::Fetch { extent, image, since } => {
+                let image = image_of(replica, image);
+                let Ok(changed) = self.page_runs(replica, image, since, extent) else {
+                    let missing = DiskResult::Failed(mirror::DiskFault::Media);
+                    return self.replica_disk_done(replica, id, missing);
+                };
+                if changed.iter().all(|(_, has_data)| !has_data) {
+                    let empty = |(extent, _)| Piece { extent, data: None };
+                    let pieces = changed.into_iter().map(empty).collect();
                     return self.replica_disk_done(replica, id, DiskResult::Pieces(pieces));
                 }
-                asker = Asker::Fetch { replica, id, extent, runs };
-                pool::Request::Read { image: Image::Replica(replica), extent }
+                asker = Asker::Fetch { replica, id, extent, runs: changed };
+                pool::Request::Read { image, extent }
             }
             DiskOp::Write { extent, data, class } => {
                 pool::Request::Write { replica, extent, data, fua: fua(class) }
@@ -271,8 +315,9 @@ impl Shard {
             }
             DiskOp::Flush => pool::Request::Flush,
             DiskOp::Note(note) => pool::Request::Note { replica, notes: vec![note] },
-            DiskOp::Snapshot { snapshot, name, attempt } => {
-                pool::Request::Snapshot { replica, snapshot, attempt, name }
+            DiskOp::Snapshot(Frozen { snapshot, attempt, roster, blocks, name }) => {
+                let blocks = Some(blocks);
+                pool::Request::Snapshot { replica, snapshot, attempt, roster, blocks, name }
             }
             DiskOp::SnapAbort { attempt, .. } => pool::Request::AbortSnapshot { replica, attempt },
         };
@@ -295,36 +340,70 @@ impl Shard {
         self.queue_replica(replica, out);
     }
 
-    /// Runs of blocks, and whether there is data in them.
-    pub(super) fn page_runs(
+    /// Runs of blocks that may differ from a snapshot, and whether there is data in them.
+    fn page_runs(
+        &self,
+        replica: ReplicaId,
+        image: Image,
+        since: Option<SnapshotId>,
+        extent: block::Extent,
+    ) -> Result<Vec<(block::Extent, bool)>, pool::Error> {
+        let home = self.replicas.homes.get(&replica);
+        let pool = home.and_then(|home| self.pools.open(home.pool));
+        pool.ok_or(pool::Error::NotFound)?.changes(image, since, extent)
+    }
+
+    fn alloc_map(
         &self,
         replica: ReplicaId,
         extent: block::Extent,
-    ) -> Vec<(block::Extent, bool)> {
-        let home = self.replicas.homes.get(&replica);
-        let pool = home.and_then(|home| self.pools.open(home.pool));
-        let map = pool.and_then(|pool| pool.alloc_map(Image::Replica(replica), extent).ok());
-        // What is not known may be data.
-        let map = map.unwrap_or_else(|| vec![(extent, PageState::Own)]);
-        map.into_iter().map(|(extent, state)| (extent, state != PageState::Hole)).collect()
-    }
-
-    fn alloc_map(&self, replica: ReplicaId, extent: block::Extent) -> Result<Reply, Status> {
-        let bytes = usize::try_from(extent.blocks.div_ceil(8)).unwrap_or(0).next_multiple_of(4);
-        if bytes == 0 || bytes > nvme::limits::TRANSFER_MAX {
-            return Err(Code::InvalidField.into());
+        image: u32,
+        since: u32,
+    ) -> Result<Reply, Status> {
+        let bytes = wire::map_bytes(extent);
+        let invalid = Status::new(Code::InvalidField);
+        if bytes == 0 || 2 * bytes > nvme::limits::TRANSFER_MAX {
+            return Err(invalid);
         }
-        let mut map = vec![0_u8; bytes];
-        for (run, _) in self.page_runs(replica, extent).iter().filter(|(_, has_data)| *has_data) {
+        let snapshot = self.numbered(replica, image);
+        if image != 0 && snapshot.is_none() {
+            return Err(invalid);
+        }
+        let since = self.numbered(replica, since);
+        let runs = self.page_runs(replica, image_of(replica, snapshot), since, extent);
+        let mut map = vec![0_u8; 2 * bytes];
+        for (run, has_data) in runs.map_err(|_| invalid)? {
             for block in run.range() {
-                let at = usize::try_from(block - extent.start).unwrap_or(usize::MAX);
-                if let Some(byte) = map.get_mut(at / 8) {
-                    *byte |= 1 << (at % 8);
+                let at = usize::try_from(block - extent.start).unwrap_or(usize::MAX / 2);
+                let bit = 1 << (at % 8);
+                if has_data && let Some(byte) = map.get_mut(at / 8) {
+                    *byte |= bit;
+                }
+                if let Some(byte) = map.get_mut(bytes + at / 8) {
+                    *byte |= bit;
                 }
             }
         }
         Ok(Reply::Data(Buffer::copy_of(&map)))
     }
+}
+
+fn image_of(replica: ReplicaId, snapshot: Option<SnapshotId>) -> Image {
+    snapshot.map_or(Image::Replica(replica), |snapshot| Image::Snapshot(replica, snapshot))
+}
+
+/// Pieces that follow each other, as one.
+fn joined(pieces: &[Piece<Buffer>]) -> Buffer {
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        if let Some(data) = &piece.data {
+            bytes.extend_from_slice(data.bytes());
+        } else {
+            let len = usize::try_from(piece.extent.bytes()).unwrap_or(0);
+            bytes.resize(bytes.len() + len, 0);
+        }
+    }
+    Buffer::copy_of(&bytes)
 }
 
 /// What a command of a target means to a replica.
@@ -335,7 +414,16 @@ enum Understood {
         epoch: Epoch,
     },
     State,
-    Map(block::Extent),
+    Map {
+        extent: block::Extent,
+        image: u32,
+        since: u32,
+    },
+    /// Blocks of a snapshot.
+    Image {
+        extent: block::Extent,
+        image: u32,
+    },
     Nothing,
 }
 
@@ -364,7 +452,14 @@ fn understand(op: Op) -> Understood {
 fn understand_vendor(vendor: &Vendor) -> Understood {
     match vendor.opcode {
         wire::GET_STATE => Understood::State,
-        wire::ALLOC_MAP => Understood::Map(wire::asked_extent(vendor)),
+        wire::IMAGES => Understood::Request(Request::Images),
+        wire::ALLOC_MAP => {
+            let [_, since, _, _, _, image] = vendor.words;
+            Understood::Map { extent: wire::asked_extent(vendor), image, since }
+        }
+        wire::READ_IMAGE => {
+            Understood::Image { extent: wire::asked_extent(vendor), image: vendor.words[5] }
+        }
         _ => wire::request(vendor).map_or(Understood::Nothing, Understood::Request),
     }
 }

@@ -365,7 +365,7 @@ impl Shard {
                 continue;
             }
             let of = open.snapshots().filter(|snapshot| snapshot.replica == state.replica);
-            let snapshots = of.map(|snapshot| (snapshot.snapshot, snapshot.attempt)).collect();
+            let snapshots = of.map(frozen).collect();
             let machine = mirror::Replica::import(
                 model::InstanceId(uuid::Uuid::new_v4()),
                 self.identity.boot,
@@ -463,4 +463,9 @@ impl Shard {
 
 pub(super) fn blocks(size: Bytes) -> u64 {
     size.0.div_ceil(block::BLOCK as u64)
+}
+
+fn frozen(found: pool::SnapshotState) -> mirror::Frozen {
+    let pool::SnapshotState { snapshot, attempt, roster, blocks, name, .. } = found;
+    mirror::Frozen { snapshot, attempt, roster, blocks, name }
 }

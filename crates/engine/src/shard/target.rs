@@ -255,7 +255,7 @@ impl Shard {
                 None => self.close_child(volume, epoch, child, session),
             },
             Output::Send { child, session, tag, request } => {
-                if let mirror::Request::Fetch { extent } = &request {
+                if let mirror::Request::Fetch { extent, .. } = &request {
                     home.copied += extent.bytes();
                 }
                 match home.local.get(&(child, session)) {
@@ -487,6 +487,9 @@ fn tell(volume: VolumeId, epoch: Epoch, notice: &Notice) {
             warn!(%volume, "no replica was intact: writes that were not flushed may be gone");
         }
         Notice::RecordOlder => warn!(%volume, "the store knows less than the replicas"),
+        Notice::SnapshotBrought { replica, snapshot } => {
+            info!(%volume, %replica, %snapshot, "snapshot brought to a replica");
+        }
         Notice::SnapshotFailed { snapshot } => warn!(%volume, %snapshot, "snapshot failed"),
     }
 }

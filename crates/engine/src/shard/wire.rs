@@ -4,7 +4,7 @@
 //! with preemption. The rest are vendor commands on the admin queue, their payload in postcard.
 
 use block::Buffer;
-use mirror::{Fault, Request, State};
+use mirror::{Fault, Frozen, Request, State};
 use nvme::{Code, Status, Vendor, VendorData};
 
 /// Bit 0: data to the controller; bit 1: data from it.
@@ -16,6 +16,8 @@ pub(super) const COPIED: u8 = 0xd1;
 pub(super) const STOP: u8 = 0xd5;
 pub(super) const GET_STATE: u8 = 0xc2;
 pub(super) const ALLOC_MAP: u8 = 0xc6;
+pub(super) const IMAGES: u8 = 0xce;
+pub(super) const READ_IMAGE: u8 = 0xd2;
 
 /// Bytes of a state at most: bitmaps of a replica and of its peers.
 const STATE_MAX: usize = nvme::limits::TRANSFER_MAX;
@@ -26,7 +28,7 @@ pub(super) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
         Request::Roster { .. } | Request::Absent { .. } => ROSTER,
         Request::Clean { .. } => CLEAN,
         Request::Copied { .. } => COPIED,
-        Request::Snapshot { .. } => SNAPSHOT,
+        Request::Snapshot(_) => SNAPSHOT,
         Request::SnapAbort { .. } => SNAP_ABORT,
         Request::Stop => STOP,
         _ => return None,
@@ -39,9 +41,18 @@ pub(super) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
 }
 
 pub(super) fn get_state() -> Vendor {
+    get(GET_STATE)
+}
+
+/// The snapshots of a replica, each with the number by which it is read.
+pub(super) fn get_images() -> Vendor {
+    get(IMAGES)
+}
+
+fn get(opcode: u8) -> Vendor {
     let words = u32::try_from(STATE_MAX / 4).unwrap_or(0);
     let data = VendorData::FromController(STATE_MAX);
-    Vendor { opcode: GET_STATE, words: [words, 0, 0, 0, 0, 0], data }
+    Vendor { opcode, words: [words, 0, 0, 0, 0, 0], data }
 }
 
 /// A command that no replica knows.
@@ -49,14 +60,28 @@ pub(super) fn unknown() -> Vendor {
     Vendor { opcode: 0xfc, words: [0; 6], data: VendorData::None }
 }
 
-/// One bit per block, set where there is data.
-pub(super) fn alloc_map(extent: block::Extent) -> Vendor {
-    let bytes = usize::try_from(extent.blocks.div_ceil(8)).unwrap_or(0).next_multiple_of(4);
+/// One bit per block, set where there is data, and then one per block, set where that may differ
+/// from the snapshot `since`. Snapshots go by their numbers; zero is none.
+pub(super) fn alloc_map(extent: block::Extent, image: u32, since: u32) -> Vendor {
+    ranged(ALLOC_MAP, extent, 2 * map_bytes(extent), since, image)
+}
+
+/// Bytes of one bit per block.
+pub(super) fn map_bytes(extent: block::Extent) -> usize {
+    usize::try_from(extent.blocks.div_ceil(8)).unwrap_or(0).next_multiple_of(4)
+}
+
+/// Blocks of a snapshot.
+pub(super) fn read_image(extent: block::Extent, image: u32) -> Vendor {
+    ranged(READ_IMAGE, extent, usize::try_from(extent.bytes()).unwrap_or(0), 0, image)
+}
+
+fn ranged(opcode: u8, extent: block::Extent, bytes: usize, since: u32, image: u32) -> Vendor {
     let words = u32::try_from(bytes / 4).unwrap_or(0);
     let low = u32::try_from(extent.start & u64::from(u32::MAX)).unwrap_or(0);
     let high = u32::try_from(extent.start >> 32).unwrap_or(0);
     let data = VendorData::FromController(bytes);
-    Vendor { opcode: ALLOC_MAP, words: [words, 0, low, high, extent.blocks, 0], data }
+    Vendor { opcode, words: [words, since, low, high, extent.blocks, image], data }
 }
 
 /// What a vendor command asks for; `None` if it is not understood.
@@ -73,17 +98,31 @@ pub(super) fn asked_extent(vendor: &Vendor) -> block::Extent {
 }
 
 pub(super) fn put_state(state: &State) -> Option<Buffer> {
-    let bytes = postcard::to_allocvec(state).ok()?;
+    framed(&postcard::to_allocvec(state).ok()?)
+}
+
+pub(super) fn put_images(images: &[(u32, Frozen)]) -> Option<Buffer> {
+    framed(&postcard::to_allocvec(images).ok()?)
+}
+
+fn framed(bytes: &[u8]) -> Option<Buffer> {
     let mut framed = u32::try_from(bytes.len()).ok()?.to_le_bytes().to_vec();
-    framed.extend_from_slice(&bytes);
+    framed.extend_from_slice(bytes);
     framed.resize(framed.len().next_multiple_of(4), 0);
     (framed.len() <= STATE_MAX).then(|| Buffer::copy_of(&framed))
 }
 
 pub(super) fn state(bytes: &[u8]) -> Option<State> {
+    postcard::from_bytes(unframed(bytes)?).ok()
+}
+
+pub(super) fn images(bytes: &[u8]) -> Option<Vec<(u32, Frozen)>> {
+    postcard::from_bytes(unframed(bytes)?).ok()
+}
+
+fn unframed(bytes: &[u8]) -> Option<&[u8]> {
     let (size, rest) = bytes.split_first_chunk()?;
-    let size = usize::try_from(u32::from_le_bytes(*size)).ok()?;
-    postcard::from_bytes(rest.get(..size)?).ok()
+    rest.get(..usize::try_from(u32::from_le_bytes(*size)).ok()?)
 }
 
 /// How a replica's refusal travels. `outdated`: a target of a higher epoch has it.
@@ -119,9 +158,7 @@ fn without_data(request: &Request<Buffer>) -> Option<Request<()>> {
         Request::Absent { absent } => Request::Absent { absent },
         Request::Clean { regions } => Request::Clean { regions },
         Request::Copied { peer, regions } => Request::Copied { peer, regions },
-        Request::Snapshot { snapshot, name, attempt } => {
-            Request::Snapshot { snapshot, name, attempt }
-        }
+        Request::Snapshot(frozen) => Request::Snapshot(frozen),
         Request::SnapAbort { snapshot, attempt } => Request::SnapAbort { snapshot, attempt },
         Request::Stop => Request::Stop,
         _ => return None,
@@ -136,9 +173,7 @@ fn with_data(request: Request<()>) -> Option<Request<Buffer>> {
         Request::Absent { absent } => Request::Absent { absent },
         Request::Clean { regions } => Request::Clean { regions },
         Request::Copied { peer, regions } => Request::Copied { peer, regions },
-        Request::Snapshot { snapshot, name, attempt } => {
-            Request::Snapshot { snapshot, name, attempt }
-        }
+        Request::Snapshot(frozen) => Request::Snapshot(frozen),
         Request::SnapAbort { snapshot, attempt } => Request::SnapAbort { snapshot, attempt },
         Request::Stop => Request::Stop,
         _ => return None,

@@ -210,7 +210,7 @@ impl<D: Clone> Target<D> {
                 }
                 // Its own roster stays; it must mark for the absent like everyone else, from the
                 // next write on: requests and data may overtake each other.
-                Stand::Rebuilding => {
+                Stand::Imaging | Stand::Rebuilding => {
                     child.send(turn, Purpose::Roster(roster), Request::Absent { absent });
                     waiting.insert(slot);
                 }

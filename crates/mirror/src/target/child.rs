@@ -3,9 +3,9 @@
 use alloc::{boxed::Box, collections::BTreeMap};
 
 use block::Bitmap;
-use model::{InstanceId, NodeId, ReplicaId, Roster, Time};
+use model::{InstanceId, NodeId, ReplicaId, Roster, SnapshotId, Time};
 
-use super::{Output, Turn, flush::Flushes};
+use super::{Output, Turn, flush::Flushes, images::Imaging};
 use crate::{Request, State, Times};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,11 @@ pub(super) struct Child<D> {
     /// The roster that it had when it left: with this one it may return for `lacks` alone.
     pub(super) base: Roster,
     pub(super) is_full: bool,
+    /// While it stands there.
+    pub(super) imaging: Option<Imaging>,
+    /// A snapshot that it was brought: in what it lacks, it differs from that at most by writes
+    /// that it got since.
+    pub(super) since: Option<SnapshotId>,
 }
 
 /// What the config wants of it.
@@ -60,9 +65,9 @@ pub(super) enum Link {
 }
 
 /// ```text
-/// Absent ─▶ Greeting ─▶ Rebuilding ─▶ Joining ─▶ Healthy ─▶ Absent
-///    ▲          │            │           │
-///    └──────────┴────────────┴───────────┘ lost, or no longer wanted
+/// Absent ─▶ Greeting ─▶ Imaging ⇄ Rebuilding ─▶ Joining ─▶ Healthy ─▶ Absent
+///    ▲          │          │          │           │
+///    └──────────┴──────────┴──────────┴───────────┘ lost, or no longer wanted
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stand {
@@ -70,12 +75,21 @@ pub(super) enum Stand {
     Absent,
     /// Fenced, and told who else is absent.
     Greeting,
+    /// It gets the snapshots that it lacks, and nothing else: its blocks are those of the past.
+    Imaging,
     /// It gets every write, and copies of what it lacks.
     Rebuilding,
     /// Acknowledgements wait for it; the store does not yet know.
     Joining,
     /// Recorded healthy.
     Healthy,
+}
+
+impl Stand {
+    /// Connected, and nothing counts on it.
+    pub(super) const fn is_guest(self) -> bool {
+        matches!(self, Self::Greeting | Self::Imaging | Self::Rebuilding)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -102,6 +116,10 @@ pub(super) enum Purpose {
     Stop,
     Snapshot,
     SnapAbort,
+    /// Which snapshots it has.
+    Images,
+    /// A snapshot that was brought to it is frozen.
+    Image,
     /// Nothing waits for the answer but the lease.
     Ping,
 }
@@ -129,6 +147,8 @@ impl<D> Child<D> {
             roster: Roster::ZERO,
             base: Roster::ZERO,
             is_full: false,
+            imaging: None,
+            since: None,
         }
     }
 

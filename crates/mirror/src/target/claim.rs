@@ -49,12 +49,21 @@ impl<D: Clone> Target<D> {
         }
     }
 
-    /// Fenced, and recorded healthy.
+    /// Fenced, recorded healthy, and a member ever since. One that knows no roster may lie on a
+    /// disk that was swapped: it counts only if nobody else knows more, because then nothing was
+    /// ever served.
     fn fenced_healthy(&self) -> Slots {
-        let found = self.children.iter().filter(|(_, child)| {
+        let fenced = |child: &Child<D>| {
             child.is_open() && child.state.is_some() && self.record.is_recorded_healthy(child.id)
-        });
-        found.map(|(slot, _)| *slot).collect()
+        };
+        let all: Slots = self.slots_where(fenced).into_iter().collect();
+        if self.record.roster <= Roster(1) {
+            return all;
+        }
+        let is_blank = |child: &Child<D>| child.roster == Roster::ZERO;
+        let members = self.slots_where(|child| fenced(child) && !is_blank(child));
+        let members: Slots = members.into_iter().collect();
+        if members.is_empty() && self.has_fenced_all(all) { all } else { members }
     }
 
     fn try_claim(&mut self, turn: &mut Turn<'_, D>, until: model::Time) {

@@ -1,10 +1,11 @@
 //! Copies: what a child lacks, region by region, each segment under the lock like any write.
 
-use block::Extent;
+use block::{Bitmap, Extent};
+use model::SnapshotId;
 
 use super::{
     Target, Turn,
-    child::{Purpose, Stand},
+    child::{Child, Purpose, Stand},
     command::{HostFault, HostResult, Work, reply},
     seen::Why,
 };
@@ -18,6 +19,7 @@ use crate::{
 pub(super) struct Copy {
     pub(super) extent: Extent,
     pub(super) dests: Slots,
+    of: Origin,
     purpose: CopyFor,
     source: Option<Slot>,
     /// Children that could not read it.
@@ -36,10 +38,19 @@ pub(super) enum CopyFor {
     Undo { fault: HostFault },
 }
 
+/// What is copied: the live blocks, or those of a snapshot; all of them, or only what may differ
+/// from an older snapshot that the destinations have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    image: Option<SnapshotId>,
+    since: Option<SnapshotId>,
+}
+
 /// The region that is being copied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Copying {
     region: u64,
+    of: Origin,
     pub(super) dests: Slots,
     /// The next block to be copied, and segments under way.
     next: u64,
@@ -50,7 +61,23 @@ pub(super) struct Copying {
 
 impl Copy {
     pub(super) const fn new(extent: Extent, dests: Slots, purpose: CopyFor) -> Self {
-        Self { extent, dests, purpose, source: None, bad: Slots::NONE, left: 0 }
+        let of = Origin { image: None, since: None };
+        Self { extent, dests, of, purpose, source: None, bad: Slots::NONE, left: 0 }
+    }
+}
+
+impl<D> Child<D> {
+    /// What it is to get copies of, and the regions of that which it lacks.
+    fn wants_copies(&self) -> Option<(Origin, &Bitmap)> {
+        let since = self.since;
+        let (image, regions) = match (self.stand, &self.imaging) {
+            (Stand::Healthy | Stand::Rebuilding, _) => (None, &self.lacks),
+            (Stand::Imaging, Some(imaging)) if imaging.is_copying() => {
+                (Some(imaging.image.as_ref()?.snapshot), &imaging.left)
+            }
+            _ => return None,
+        };
+        self.is_open().then_some((Origin { image, since }, regions))
     }
 }
 
@@ -77,28 +104,36 @@ impl<D: Clone> Target<D> {
             let extent = Extent::new(copying.next, blocks);
             copying.next = extent.end();
             copying.left += 1;
-            let copy = Copy::new(extent, copying.dests, CopyFor::Resync);
+            let mut copy = Copy::new(extent, copying.dests, CopyFor::Resync);
+            copy.of = copying.of;
             let id = self.new_op(None, Work::Copy(copy));
             self.enqueue(turn, id);
         }
     }
 
     fn next_region(&self) -> Option<Copying> {
-        let able = |slot: Slot| {
-            self.children.get(&slot).is_some_and(|child| {
-                let is_behind = matches!(child.stand, Stand::Healthy | Stand::Rebuilding);
-                is_behind && child.is_open() && !self.lost.contains(slot)
-            })
+        let behind = || {
+            let able = self.children.iter().filter(|(slot, _)| !self.lost.contains(**slot));
+            able.filter_map(|(slot, child)| Some((*slot, child.wants_copies()?)))
         };
-        let behind = self.children.iter().filter(|(slot, _)| able(**slot));
-        let region = behind.filter_map(|(_, child)| child.lacks.first()).min()?;
-        let dests = self
-            .children
-            .iter()
-            .filter(|(slot, child)| able(**slot) && child.lacks.contains(region));
-        let dests = dests.map(|(slot, _)| *slot).collect();
+        let firsts = behind().filter_map(|(_, (of, regions))| Some((regions.first()?, of)));
+        let (region, of) = firsts.min_by_key(|(region, _)| *region)?;
+        let dests = behind().filter(|(_, (other, all))| *other == of && all.contains(region));
+        let dests = dests.map(|(slot, _)| slot).collect();
         let next = region * self.geometry.region;
-        Some(Copying { region, dests, next, left: 0, failed: false })
+        Some(Copying { region, of, dests, next, left: 0, failed: false })
+    }
+
+    /// It takes no more part in what is being copied, or is about to be.
+    pub(super) fn end_copies_to(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        if let Some(copying) = &mut self.copying {
+            copying.dests.remove(slot);
+        }
+        let copies = self.ops.iter().filter(|(_, op)| matches!(op.work, Work::Copy(_)));
+        let copies: alloc::vec::Vec<_> = copies.map(|(id, _)| *id).collect();
+        for id in copies {
+            self.copy_without(turn, id, slot);
+        }
     }
 
     fn region_done(&mut self, turn: &mut Turn<'_, D>) {
@@ -106,14 +141,20 @@ impl<D: Clone> Target<D> {
         if copying.failed {
             // Nobody could read it now: later perhaps.
             self.pace.rest(turn.now);
-            return;
         }
+        let result = if copying.failed { Err(Fault::Media) } else { Ok(()) };
         for slot in copying.dests.iter() {
-            if let Some(child) = self.children.get_mut(&slot)
-                && matches!(child.stand, Stand::Healthy | Stand::Rebuilding)
-            {
-                child.lacks.remove(copying.region);
+            let Some(child) = self.children.get_mut(&slot) else { continue };
+            match child.stand {
+                Stand::Imaging => self.image_copied(turn, slot, copying.region, result),
+                Stand::Healthy | Stand::Rebuilding if result.is_ok() => {
+                    child.lacks.remove(copying.region);
+                }
+                _ => {}
             }
+        }
+        if copying.failed {
+            return;
         }
         self.advance_change(turn);
         self.start_copies(turn);
@@ -123,6 +164,7 @@ impl<D: Clone> Target<D> {
     pub(super) fn start_fetch(&mut self, turn: &mut Turn<'_, D>, id: u64) {
         let Some(Work::Copy(copy)) = self.ops.get(&id).map(|op| &op.work) else { return };
         let (extent, avoided) = (copy.extent, copy.bad.or(copy.dests));
+        let Origin { image, since } = copy.of;
         let Some(source) = self.nearest(avoided) else {
             if self.groups.counting.without(avoided).is_empty() {
                 self.end_copy(turn, id, Err(Fault::Media));
@@ -136,7 +178,7 @@ impl<D: Clone> Target<D> {
             copy.source = Some(source);
         }
         if let Some(child) = self.children.get_mut(&source) {
-            child.send(turn, Purpose::Fetch(id), Request::Fetch { extent });
+            child.send(turn, Purpose::Fetch(id), Request::Fetch { extent, image, since });
         }
     }
 
@@ -158,7 +200,9 @@ impl<D: Clone> Target<D> {
         };
         let (dests, extent) = (copy.dests, copy.extent);
         let mut sent = 0;
-        self.touch_copy(extent, dests);
+        if !pieces.is_empty() {
+            self.touch_copy(extent, dests);
+        }
         for dest in dests.iter() {
             let Some(child) = self.children.get_mut(&dest) else { continue };
             for piece in pieces.clone() {

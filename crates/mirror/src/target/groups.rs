@@ -39,7 +39,7 @@ impl<D: Clone> Target<D> {
                     groups.receivers.insert(*slot);
                 }
                 Stand::Rebuilding => groups.receivers.insert(*slot),
-                Stand::Absent | Stand::Greeting => {}
+                Stand::Absent | Stand::Greeting | Stand::Imaging => {}
             }
         }
         self.groups = groups;

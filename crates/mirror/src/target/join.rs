@@ -1,9 +1,11 @@
 //! A peer that returns: greeted, copied to, admitted.
 //!
 //! ```text
-//! greeted ─▶ copied to ─▶ Drain ─▶ Flush ─▶ Welcome ─▶ (commit) ─▶ (rosters) ─▶ read from
-//!                         acks and flushes wait for it from here on
+//! greeted ─▶ (images) ─▶ copied to ─▶ Drain ─▶ Flush ─▶ Welcome ─▶ (commit) ─▶ (rosters) ─▶ read
+//!                                     acks and flushes wait for it from here on
 //! ```
+
+use alloc::vec::Vec;
 
 use super::{
     Target, Turn,
@@ -74,8 +76,20 @@ impl<D: Clone> Target<D> {
             return;
         }
         if let Some(child) = self.children.get_mut(&slot) {
-            child.stand = Stand::Rebuilding;
             child.is_full = false;
+        }
+        if self.has_snapshots() {
+            self.begin_images(turn, slot, false);
+        } else {
+            self.begin_rebuild(turn, slot);
+        }
+    }
+
+    /// From now on it gets every write.
+    pub(super) fn begin_rebuild(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        if let Some(child) = self.children.get_mut(&slot) {
+            child.stand = Stand::Rebuilding;
+            child.imaging = None;
         }
         self.regroup();
         turn.put(super::Output::Seen);
@@ -88,9 +102,12 @@ impl<D: Clone> Target<D> {
         let ready = self.slots_where(|child| {
             child.stand == Stand::Rebuilding && child.lacks.is_empty() && child.is_open()
         });
-        let Some(slot) = ready.into_iter().find(|slot| self.has_every_snapshot(*slot)) else {
-            return false;
-        };
+        let (whole, lacking): (Vec<_>, Vec<_>) =
+            ready.into_iter().partition(|slot| self.lacking(*slot).is_none());
+        for slot in lacking {
+            self.begin_images(turn, slot, true);
+        }
+        let Some(slot) = whole.first().copied() else { return false };
         if let Some(child) = self.children.get_mut(&slot) {
             child.stand = Stand::Joining;
         }
@@ -179,6 +196,7 @@ impl<D: Clone> Target<D> {
     pub(super) fn admission_committed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         if let Some(child) = self.children.get_mut(&slot) {
             child.stand = Stand::Healthy;
+            child.since = None;
             if let Some(state) = &child.state {
                 self.dirty.merge(&state.header.dirty);
             }

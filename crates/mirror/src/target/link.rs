@@ -42,7 +42,7 @@ impl<D: Clone> Target<D> {
                 (false, false) => Wish::Keep,
             };
             let stops = child.wish != Wish::Rebuild;
-            if stops && matches!(child.stand, Stand::Greeting | Stand::Rebuilding) {
+            if stops && child.stand.is_guest() {
                 self.give_up(turn, slot);
             }
         }
@@ -66,7 +66,7 @@ impl<D: Clone> Target<D> {
         let Some(child) = self.children.get_mut(&slot) else { return };
         child.wish = Wish::Retire;
         match child.stand {
-            Stand::Greeting | Stand::Rebuilding => self.give_up(turn, slot),
+            Stand::Greeting | Stand::Imaging | Stand::Rebuilding => self.give_up(turn, slot),
             Stand::Healthy | Stand::Joining | Stand::Absent => {}
         }
         let is_free = !self.lost.or(self.leaving).contains(slot)
@@ -121,7 +121,7 @@ impl<D: Clone> Target<D> {
         match child.stand {
             Stand::Absent => {}
             Stand::Greeting => self.give_up(turn, slot),
-            Stand::Rebuilding | Stand::Joining | Stand::Healthy => {
+            Stand::Imaging | Stand::Rebuilding | Stand::Joining | Stand::Healthy => {
                 child.dropped.get_or_insert(turn.now);
                 if self.times.grace.0 == 0 {
                     self.grace_over(turn, slot);
@@ -174,7 +174,7 @@ impl<D: Clone> Target<D> {
     fn fenced(&mut self, turn: &mut Turn<'_, D>, slot: Slot, state: Box<State>) {
         let Some(child) = self.children.get_mut(&slot) else { return };
         let is_known = child.instance == Some(state.instance);
-        let is_in_use = matches!(child.stand, Stand::Healthy | Stand::Joining | Stand::Rebuilding);
+        let is_in_use = !matches!(child.stand, Stand::Absent | Stand::Greeting);
         child.dropped = None;
         if is_in_use && !is_known {
             // Another instance: what it had not flushed may be gone.
@@ -246,7 +246,10 @@ impl<D: Clone> Target<D> {
             Purpose::Greet => self.greeting_done(turn, slot, fault),
             Purpose::Stop => self.stop_noted(turn, slot, fault),
             Purpose::Snapshot => self.snapshot_answered(turn, slot, fault),
-            Purpose::SnapAbort | Purpose::Ping => {}
+            Purpose::SnapAbort => self.snap_aborted(turn, slot, fault),
+            Purpose::Images => self.images_listed(turn, slot, answer),
+            Purpose::Image => self.image_frozen(turn, slot, fault),
+            Purpose::Ping => {}
         }
         self.retry_reads(turn);
     }
@@ -298,7 +301,7 @@ impl<D: Clone> Target<D> {
         let id = child.id;
         match child.stand {
             Stand::Absent => {}
-            Stand::Greeting | Stand::Rebuilding => self.give_up(turn, slot),
+            Stand::Greeting | Stand::Imaging | Stand::Rebuilding => self.give_up(turn, slot),
             Stand::Joining if !self.is_admission_sent(slot) => self.give_up(turn, slot),
             Stand::Joining | Stand::Healthy => {
                 if !self.may_lose(slot) {
@@ -319,9 +322,12 @@ impl<D: Clone> Target<D> {
     /// It cannot be excluded: there would be none left. Only its return as it was helps.
     fn wait_for_the_last(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         if let Some(child) = self.children.get_mut(&slot) {
-            child.close(turn);
-            child.link = Link::Closed { retry: turn.now + self.times.retry };
-            child.dropped.get_or_insert(turn.now);
+            // One that is being opened goes on: else a slow one would never be reached.
+            if !matches!(child.link, Link::Opening { .. }) {
+                child.close(turn);
+                child.link = Link::Closed { retry: turn.now + self.times.retry };
+            }
+            child.dropped = None;
         }
         let counting = self.groups.counting;
         let is_dead = |slot| self.children.get(&slot).is_none_or(|child| child.is_reborn);
@@ -342,6 +348,8 @@ impl<D: Clone> Target<D> {
         child.dropped = None;
         child.is_reborn = false;
         child.stand = Stand::Absent;
+        child.imaging = None;
+        child.since = None;
         self.drop_child(turn, slot);
         self.roster_known(turn, slot);
     }

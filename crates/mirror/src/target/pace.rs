@@ -87,3 +87,58 @@ impl Pace {
         self.resting.or_else(|| is_waiting.then(|| self.filled + Millis(1)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u64 = 4_000;
+
+    fn pace() -> Pace {
+        Pace::new(Throttle { rate: RATE, window: 4 }, Time(0))
+    }
+
+    /// Blocks that may be copied from now on until then, in segments, looking every millisecond.
+    fn copied(pace: &mut Pace, from: u64, until: u64) -> u64 {
+        let mut blocks = 0;
+        for now in from..until {
+            while pace.take(Time(now), 100) {
+                blocks += 100;
+            }
+        }
+        blocks
+    }
+
+    #[test]
+    fn copies_keep_to_their_rate() {
+        let mut pace = pace();
+        // A quarter of a second's worth is there from the start.
+        let blocks = copied(&mut pace, 0, 10_000);
+        assert!((10 * RATE..=10 * RATE + RATE / 4 + 100).contains(&blocks), "{blocks}");
+    }
+
+    #[test]
+    fn a_host_that_is_slowed_down_halves_the_rate_and_a_quiet_one_gives_it_back() {
+        let mut pace = pace();
+        copied(&mut pace, 0, 1_000);
+        for now in 1_000..1_100 {
+            pace.answered(FELT);
+            pace.take(Time(now), 100);
+        }
+        assert_eq!(pace.rate, RATE_MIN, "halved again and again, but never to nothing");
+        pace.answered(Millis(1));
+        let slow = copied(&mut pace, 1_100, 1_400);
+        assert!(slow < RATE * 300 / 1_000, "{slow}");
+        copied(&mut pace, 1_400, 60_000);
+        assert_eq!(pace.rate, RATE);
+    }
+
+    #[test]
+    fn after_a_region_that_nobody_can_read_copies_rest() {
+        let mut pace = pace();
+        pace.rest(Time(10));
+        assert_eq!(pace.deadline(true), Some(Time(10) + REST));
+        assert!(!pace.take(Time(11), 1));
+        assert!(pace.take(Time(10) + REST, 1));
+    }
+}

@@ -38,6 +38,11 @@ pub enum Notice {
     SnapshotFailed {
         snapshot: SnapshotId,
     },
+    /// A replica got a snapshot that was taken while it was away.
+    SnapshotBrought {
+        replica: ReplicaId,
+        snapshot: SnapshotId,
+    },
 }
 
 /// Why a replica was lost.
@@ -99,7 +104,8 @@ impl<D: Clone> Target<D> {
     }
 
     fn child_seen(&self, child: &Child<D>) -> ChildSeen {
-        let is_copied_to = matches!(child.stand, Stand::Rebuilding | Stand::Joining);
+        let is_copied_to =
+            matches!(child.stand, Stand::Imaging | Stand::Rebuilding | Stand::Joining);
         let is_syncing = child.stand == Stand::Healthy && !child.lacks.is_empty();
         let copied = (is_copied_to || is_syncing).then(|| self.percent(child));
         ChildSeen { copied, is_full: child.is_full }

@@ -1,28 +1,33 @@
 //! Snapshots: on every healthy replica, or on none and reported failed.
 //!
 //! ```text
-//! drain ─▶ taking ─▶ (done)
-//!             └─▶ one failed: removed everywhere, reported
+//! drain ─▶ (aborting) ─▶ taking ─▶ (done)
+//!                           └─▶ one failed: removed everywhere, reported
 //! ```
-//! Nothing new is begun meanwhile.
+//! Nothing new is begun meanwhile. A predecessor may have died while it took it: then some hold an
+//! image of the past, which goes before it is taken anew. Nobody has used it, since a snapshot is
+//! one only if every healthy replica has it.
 
-use model::SnapshotItem;
+use model::{Roster, SnapshotItem};
 
 use super::{Output, Phase, Target, Turn, child::Purpose, seen::Notice};
 use crate::{
-    Fault, Request,
+    Fault, Frozen, Request,
     slots::{Slot, Slots},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Freeze {
     item: SnapshotItem,
+    /// As it was when it was taken.
+    roster: Roster,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Drain,
+    Aborting { waiting: Slots },
     Taking { waiting: Slots, has_failed: bool },
 }
 
@@ -34,38 +39,90 @@ impl<D: Clone> Target<D> {
         }
         if self.freeze.is_none() && core::mem::take(&mut self.is_snapshot_due) {
             let next = self.next_snapshot();
-            self.freeze = next.map(|item| Freeze { item, stage: Stage::Drain });
+            let (roster, stage) = (self.record.roster, Stage::Drain);
+            self.freeze = next.map(|item| Freeze { item, roster, stage });
         }
         if let Some(Freeze { stage: Stage::Drain, .. }) = self.freeze
             && self.lock.is_empty()
         {
-            self.take_snapshot(turn);
+            self.abort_older(turn);
         }
     }
 
     fn next_snapshot(&self) -> Option<SnapshotItem> {
         let is_due = |item: &&SnapshotItem| {
-            !self.failed_snapshots.contains(&item.attempt)
-                && self.groups.counting.iter().any(|slot| !self.holds(slot, item))
+            !self.failed_snapshots.contains(&item.attempt) && !self.is_taken(item)
         };
         self.item.snapshots.iter().find(is_due).cloned()
     }
 
-    fn holds(&self, slot: Slot, item: &SnapshotItem) -> bool {
-        let state = self.children.get(&slot).and_then(|child| child.state.as_ref());
-        state.is_some_and(|state| state.snapshots.get(&item.snapshot) == Some(&item.attempt))
+    /// Whether everybody who counts has it, and the same of it.
+    fn is_taken(&self, item: &SnapshotItem) -> bool {
+        let is_it = |held: &&Frozen| held.snapshot == item.snapshot && held.attempt == item.attempt;
+        let mut counting = self.groups.counting.iter();
+        let first = counting.next().and_then(|slot| self.frozen_on(slot).iter().find(is_it));
+        first.is_some_and(|first| {
+            counting.all(|slot| self.frozen_on(slot).iter().any(|held| held.is_same(first)))
+        })
+    }
+
+    /// What some hold of it is of another try.
+    fn abort_older(&mut self, turn: &mut Turn<'_, D>) {
+        let Some(freeze) = &self.freeze else { return };
+        let snapshot = freeze.item.snapshot;
+        let mut waiting = Slots::NONE;
+        for slot in self.groups.counting.iter() {
+            let held = self.frozen_on(slot).iter().find(|held| held.snapshot == snapshot);
+            let Some(attempt) = held.map(|held| held.attempt) else { continue };
+            if let Some(child) = self.children.get_mut(&slot) {
+                child.send(turn, Purpose::SnapAbort, Request::SnapAbort { snapshot, attempt });
+                waiting.insert(slot);
+            }
+        }
+        if let Some(freeze) = &mut self.freeze {
+            freeze.stage = Stage::Aborting { waiting };
+        }
+        self.take_snapshot(turn);
+    }
+
+    pub(super) fn snap_aborted(
+        &mut self,
+        turn: &mut Turn<'_, D>,
+        slot: Slot,
+        fault: Option<Fault>,
+    ) {
+        self.image_aborted(turn, slot, fault);
+        let Some(Freeze { item, stage: Stage::Aborting { waiting }, .. }) = &mut self.freeze else {
+            return;
+        };
+        if !waiting.contains(slot) {
+            return;
+        }
+        waiting.remove(slot);
+        if fault.is_some() {
+            self.fail_snapshot(turn);
+            return;
+        }
+        if let Some(state) = self.children.get_mut(&slot).and_then(|c| c.state.as_mut()) {
+            state.snapshots.retain(|held| held.snapshot != item.snapshot);
+        }
+        self.take_snapshot(turn);
     }
 
     fn take_snapshot(&mut self, turn: &mut Turn<'_, D>) {
-        let waiting = self.groups.counting;
-        let Some(freeze) = &mut self.freeze else { return };
-        freeze.stage = Stage::Taking { waiting, has_failed: false };
-        let SnapshotItem { snapshot, name, attempt } = freeze.item.clone();
-        for slot in waiting.iter() {
+        let (blocks, roster) = (self.blocks(), self.record.roster);
+        let counting = self.groups.counting;
+        let Some(Freeze { item, roster: taken, stage }) = &mut self.freeze else { return };
+        if *stage != (Stage::Aborting { waiting: Slots::NONE }) {
+            return;
+        }
+        *stage = Stage::Taking { waiting: counting, has_failed: false };
+        *taken = roster;
+        let SnapshotItem { snapshot, name, attempt } = item.clone();
+        let frozen = Frozen { snapshot, attempt, roster, blocks, name };
+        for slot in counting.iter() {
             if let Some(child) = self.children.get_mut(&slot) {
-                let name = name.clone();
-                let request = Request::Snapshot { snapshot, name, attempt };
-                child.send(turn, Purpose::Snapshot, request);
+                child.send(turn, Purpose::Snapshot, Request::Snapshot(frozen.clone()));
             }
         }
     }
@@ -76,62 +133,70 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         fault: Option<Fault>,
     ) {
-        let Some(Freeze { item, stage: Stage::Taking { waiting, has_failed } }) = &mut self.freeze
+        let blocks = self.blocks();
+        let Some(Freeze { item, roster, stage: Stage::Taking { waiting, has_failed } }) =
+            &mut self.freeze
         else {
             return;
         };
+        let roster = *roster;
         waiting.remove(slot);
         *has_failed |= fault.is_some();
         if fault.is_none()
             && let Some(state) = self.children.get_mut(&slot).and_then(|c| c.state.as_mut())
         {
-            state.snapshots.insert(item.snapshot, item.attempt);
+            let SnapshotItem { snapshot, name, attempt } = item.clone();
+            state.snapshots.push(Frozen { snapshot, attempt, roster, blocks, name });
         }
         self.end_freeze(turn);
     }
 
     /// A replica that is excluded meanwhile lacks it, which is known when it returns.
     pub(super) fn freeze_without(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        if let Some(Freeze { stage: Stage::Taking { waiting, .. }, .. }) = &mut self.freeze {
-            waiting.remove(slot);
-            self.end_freeze(turn);
+        match self.freeze.as_mut().map(|freeze| &mut freeze.stage) {
+            Some(Stage::Taking { waiting, .. }) => {
+                waiting.remove(slot);
+                self.end_freeze(turn);
+            }
+            Some(Stage::Aborting { waiting }) => {
+                waiting.remove(slot);
+                self.take_snapshot(turn);
+            }
+            Some(Stage::Drain) | None => {}
         }
     }
 
     fn end_freeze(&mut self, turn: &mut Turn<'_, D>) {
-        let Some(Freeze { item, stage: Stage::Taking { waiting, has_failed } }) = &self.freeze
-        else {
+        let Some(Freeze { stage: Stage::Taking { waiting, has_failed }, .. }) = &self.freeze else {
             return;
         };
         if !waiting.is_empty() {
             return;
         }
-        let (item, has_failed) = (item.clone(), *has_failed);
+        if *has_failed {
+            self.fail_snapshot(turn);
+            return;
+        }
         self.freeze = None;
         self.is_snapshot_due = true;
         turn.put(Output::Seen);
-        if !has_failed {
-            return;
-        }
+        self.image_guests(turn);
+    }
+
+    /// Whoever took it takes it back.
+    fn fail_snapshot(&mut self, turn: &mut Turn<'_, D>) {
+        let Some(Freeze { item, .. }) = self.freeze.take() else { return };
+        self.is_snapshot_due = true;
+        turn.put(Output::Seen);
         turn.tell(Notice::SnapshotFailed { snapshot: item.snapshot });
         self.failed_snapshots.push(item.attempt);
         for slot in self.groups.counting.without(self.lost).iter() {
             let Some(child) = self.children.get_mut(&slot) else { continue };
             if let Some(state) = &mut child.state {
-                state.snapshots.remove(&item.snapshot);
+                state.snapshots.retain(|held| held.snapshot != item.snapshot);
             }
             let (snapshot, attempt) = (item.snapshot, item.attempt);
             child.send(turn, Purpose::SnapAbort, Request::SnapAbort { snapshot, attempt });
         }
-    }
-
-    /// Whether it has every snapshot that those who count have: else it is no full copy.
-    pub(super) fn has_every_snapshot(&self, slot: Slot) -> bool {
-        let snapshots = |slot: Slot| {
-            self.children.get(&slot).and_then(|c| c.state.as_ref()).map(|state| &state.snapshots)
-        };
-        let Some(own) = snapshots(slot) else { return false };
-        let mut others = self.groups.counting.iter().filter_map(snapshots);
-        others.all(|theirs| theirs.keys().all(|snapshot| own.contains_key(snapshot)))
     }
 }

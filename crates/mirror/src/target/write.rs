@@ -213,6 +213,7 @@ impl<D: Clone> Target<D> {
         }
         self.regroup();
         self.freeze_without(turn, slot);
+        self.list_without(turn, slot);
         let ids: alloc::vec::Vec<_> = self.ops.keys().copied().collect();
         for id in ids {
             match self.ops.get_mut(&id).map(|op| &mut op.work) {

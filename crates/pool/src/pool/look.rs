@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use block::{BLOCK, Extent};
-use model::{AttemptId, Bytes, Mark, PoolId, ReplicaId, Revision, SnapshotId, VolumeId};
+use model::{AttemptId, Bytes, Mark, PoolId, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
 
 use super::Pool;
 use crate::{
@@ -54,9 +54,13 @@ pub struct SnapshotState {
     pub replica: ReplicaId,
     pub volume: VolumeId,
     pub attempt: AttemptId,
+    /// Of the volume when it was frozen first.
+    pub roster: Roster,
     pub name: String,
     pub blocks: u64,
     pub space: Node,
+    /// Its number in this pool, which no other one ever has.
+    pub number: u32,
 }
 
 impl Pool {
@@ -124,9 +128,11 @@ impl Pool {
                 replica: frozen.replica,
                 volume: frozen.volume,
                 attempt: frozen.attempt,
+                roster: frozen.roster,
                 name: frozen.name.clone(),
-                blocks: layer.blocks,
+                blocks: frozen.blocks,
                 space: self.space_of(*id),
+                number: *id,
             })
         })
     }
@@ -140,6 +146,21 @@ impl Pool {
         let layer = self.find(image)?;
         self.check_extent(layer, extent)?;
         Ok(self.states(layer, extent))
+    }
+
+    /// Runs of an image that may differ from a snapshot below it, and whether there is data; all of
+    /// it, if there is no such snapshot.
+    pub fn changes(
+        &self,
+        image: Image,
+        since: Option<SnapshotId>,
+        extent: Extent,
+    ) -> Result<Vec<(Extent, bool)>, Error> {
+        let layer = self.find(image)?;
+        self.check_image(image, layer, extent)?;
+        let (Image::Replica(replica) | Image::Snapshot(replica, _)) = image;
+        let base = since.and_then(|since| self.snapshot_layer(Some(replica), since));
+        Ok(self.changed(layer, base.filter(|base| self.is_below(*base, layer)), extent))
     }
 
     /// What the maps say is used: the table must say the same.

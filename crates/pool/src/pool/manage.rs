@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use block::REGION;
-use model::{AttemptId, Mark, ReplicaId, Revision, SnapshotId};
+use model::{AttemptId, Mark, ReplicaId, Revision, Roster, SnapshotId};
 
 use super::{Access, OpId, Pool, Scope, Work, bytes, commit::Waiter, new_op};
 use crate::{
@@ -30,6 +30,8 @@ pub(super) struct NewSnapshot {
     replica: ReplicaId,
     snapshot: SnapshotId,
     attempt: AttemptId,
+    roster: Roster,
+    blocks: Option<u64>,
     name: String,
 }
 
@@ -61,8 +63,8 @@ impl Pool {
             Request::Create(new) => Change::Create(new),
             Request::Delete { replica } => Change::Delete { replica },
             Request::Resize { replica, blocks } => Change::Resize { replica, blocks },
-            Request::Snapshot { replica, snapshot, attempt, name } => {
-                let snapshot = NewSnapshot { replica, snapshot, attempt, name };
+            Request::Snapshot { replica, snapshot, attempt, roster, blocks, name } => {
+                let snapshot = NewSnapshot { replica, snapshot, attempt, roster, blocks, name };
                 Change::Snapshot { snapshot, is_synced: false }
             }
             Request::AbortSnapshot { replica, attempt } => {
@@ -174,7 +176,8 @@ impl Pool {
                 Some(layer.ok_or(Error::NotFound)?)
             }
         };
-        let least = parent.and_then(|id| self.catalog.layers.get(&id)).map_or(1, |l| l.blocks);
+        let frozen = parent.and_then(|id| self.catalog.layers.get(&id)?.frozen.as_ref());
+        let least = frozen.map_or(1, |frozen| frozen.blocks);
         if blocks < least || blocks > MOST_BLOCKS {
             return Err(Error::OutOfRange);
         }
@@ -206,7 +209,7 @@ impl Pool {
     }
 
     fn snapshot(&mut self, new: NewSnapshot) -> Result<Option<u64>, Error> {
-        let NewSnapshot { replica, snapshot, attempt, name } = new;
+        let NewSnapshot { replica, snapshot, attempt, roster, blocks, name } = new;
         let known = self.catalog.replicas.get(&replica).ok_or(Error::NotFound)?;
         let (volume, thin, layer) = (known.volume, known.thin, known.layer);
         if self.snapshot_layer(Some(replica), snapshot).is_some() {
@@ -215,13 +218,18 @@ impl Pool {
         if name.len() > NAME {
             return Err(Error::TooLarge);
         }
-        let whole = self.catalog.layers.get(&layer).map_or(0, |layer| clusters(layer.blocks));
-        let again = u64::from(whole).saturating_sub(self.reserved_by(replica));
+        let whole = self.catalog.layers.get(&layer).map_or(0, |layer| layer.blocks);
+        let blocks = blocks.unwrap_or(whole);
+        if blocks > whole {
+            return Err(Error::OutOfRange);
+        }
+        let again = u64::from(clusters(whole)).saturating_sub(self.reserved_by(replica));
         if !thin && again > self.unreserved() {
             return Err(Error::NoSpace);
         }
         self.spend_catalog_for_new(ENTRY + u64::try_from(name.len()).unwrap_or(u64::MAX))?;
-        let frozen = Frozen { replica, volume, snapshot, attempt, name, discarded: false };
+        let discarded = false;
+        let frozen = Frozen { replica, volume, snapshot, attempt, roster, blocks, name, discarded };
         let layer = self.catalog.next_layer;
         Ok(Some(self.record(&Record::Snapshot { replica, layer, frozen })))
     }

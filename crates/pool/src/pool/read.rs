@@ -30,7 +30,7 @@ impl Pool {
         extent: Extent,
         hashed: bool,
     ) -> Result<(), Error> {
-        self.check_extent(self.find(image)?, extent)?;
+        self.check_image(image, self.find(image)?, extent)?;
         let scope = match image {
             Image::Replica(replica) => {
                 Some(Scope { replica, clusters: clusters_of(extent), access: Access::Read })

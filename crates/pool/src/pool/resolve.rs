@@ -128,4 +128,51 @@ impl Pool {
         }
         states
     }
+
+    pub(super) fn is_below(&self, base: LayerId, layer: LayerId) -> bool {
+        let parent = |id: &LayerId| self.catalog.layers.get(id).and_then(|layer| layer.parent);
+        core::iter::successors(parent(&layer), parent).any(|below| below == base)
+    }
+
+    /// Runs of pages that a layer above `base` has or hides, and whether there is data.
+    pub(super) fn changed(
+        &self,
+        layer: LayerId,
+        base: Option<LayerId>,
+        extent: Extent,
+    ) -> Vec<(Extent, bool)> {
+        let mut changed: Vec<(Extent, bool)> = Vec::new();
+        for slice in slices(extent) {
+            let same = base.map_or(0, |base| self.unchanged(layer, base, slice.logical));
+            let mut data = 0;
+            self.trace(layer, slice.logical, slice.pages(), |_, pages, _| data |= pages);
+            for page in slice.first..slice.first + slice.count {
+                let bit = mask(page, 1);
+                if same & bit != 0 {
+                    continue;
+                }
+                let at = extent.start + u64::from(slice.at) + u64::from(page - slice.first);
+                let has_data = data & bit != 0;
+                match changed.last_mut() {
+                    Some((run, known)) if *known == has_data && run.end() == at => run.blocks += 1,
+                    _ => changed.push((Extent::new(at, 1), has_data)),
+                }
+            }
+        }
+        changed
+    }
+
+    /// Pages that no layer above `base` has or hides.
+    fn unchanged(&self, layer: LayerId, base: LayerId, logical: u32) -> u64 {
+        let mut same = u64::MAX;
+        let mut at = Some(layer).filter(|layer| *layer != base);
+        while let Some(layer) = at.and_then(|id| self.catalog.layers.get(&id)) {
+            if let Some(cluster) = layer.map.get(logical) {
+                same &= !self.clusters.cell(cluster).entry.valid;
+            }
+            same &= !layer.holes.get(logical);
+            at = layer.parent.filter(|parent| *parent != base);
+        }
+        same
+    }
 }

@@ -1,6 +1,6 @@
 //! One thing at a time, without crashes.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use block::Extent;
 
@@ -109,6 +109,57 @@ fn snapshots_keep_what_was_and_clones_begin_with_it() {
     let clone = world.read(Image::Replica(replica(2)), extent).unwrap();
     assert_eq!(clone.slice(2 * 4096..3 * 4096), filled(Extent::new(12, 1), 3));
     assert_eq!(clone.slice(3 * 4096..20 * 4096), filled(Extent::new(13, 17), 1));
+}
+
+#[test]
+fn changes_since_a_snapshot_are_what_was_written_or_hidden_after_it() {
+    let mut world = world();
+    world.write(1, Extent::new(0, 8), 1).unwrap();
+    world.done(take(5, 1)).unwrap();
+    world.write(1, Extent::new(2, 1), 2).unwrap();
+    world.done(take(6, 1)).unwrap();
+    world.write(1, Extent::new(9, 1), 3).unwrap();
+    let zero = Request::Zero { replica: replica(1), extent: Extent::new(4, 2), fua: false };
+    world.done(zero).unwrap();
+    let all = Extent::new(0, 12);
+    let changes = |image, since| {
+        let found = world.pool.changes(image, since, all).unwrap();
+        found.into_iter().map(|(run, has)| (run.start, run.blocks, has)).collect::<Vec<_>>()
+    };
+    let two = Image::Snapshot(replica(1), snapshot(6));
+    assert_eq!(changes(two, Some(snapshot(5))), [(2, 1, true)]);
+    assert_eq!(changes(ONE, Some(snapshot(6))), [(4, 2, false), (9, 1, true)]);
+    assert_eq!(changes(ONE, Some(snapshot(5))), [(2, 1, true), (4, 2, false), (9, 1, true)]);
+    // One that is not below it, or not there, says nothing: everything may differ.
+    let whole = [(0, 8, true), (8, 4, false)];
+    assert_eq!(changes(two, None), whole);
+    assert_eq!(changes(two, Some(snapshot(9))), whole);
+    let one = Image::Snapshot(replica(1), snapshot(5));
+    assert_eq!(changes(one, Some(snapshot(6))), whole);
+}
+
+#[test]
+fn a_snapshot_that_was_smaller_keeps_its_size_and_reads_as_zeros_past_it() {
+    let mut world = world();
+    world.write(1, Extent::new(0, 8), 1).unwrap();
+    let Request::Snapshot { replica: of, snapshot: id, attempt, roster, name, .. } = take(5, 1)
+    else {
+        unreachable!("it is a snapshot")
+    };
+    let smaller = |blocks| {
+        let name = name.clone();
+        Request::Snapshot { replica: of, snapshot: id, attempt, roster, blocks, name }
+    };
+    assert_eq!(world.ask(smaller(Some(1 << 30))).unwrap(), Err(Error::OutOfRange));
+    world.done(smaller(Some(16))).unwrap();
+    assert_eq!(world.pool.snapshots().next().unwrap().blocks, 16);
+    let past = world.read(Image::Snapshot(of, id), Extent::new(1 << 20, 2)).unwrap();
+    assert!(past.is_zero());
+    world.done(Request::Create(Box::new(clone_of(2, 5, 16)))).unwrap();
+    assert_eq!(
+        world.ask(Request::Create(Box::new(clone_of(3, 5, 15)))).unwrap(),
+        Err(Error::OutOfRange)
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
 use block::{Buffer, Extent};
-use model::{AttemptId, PoolId, ReplicaId, Revision, SnapshotId, VolumeId};
+use model::{AttemptId, PoolId, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
 
 use crate::{
     Boot, Crash, Error, Flaws, Format, FormatOptions, FormatStep, Fsck, FsckStep, Image, Import,
@@ -61,6 +61,8 @@ pub fn take(number: u128, of: u128) -> Request {
         replica: replica(of),
         snapshot: snapshot(number),
         attempt: AttemptId::from_u128(number),
+        roster: Roster(1),
+        blocks: None,
         name: format!("snapshot {number}"),
     }
 }

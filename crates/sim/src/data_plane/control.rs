@@ -10,12 +10,15 @@ pub(super) struct Control {
     starting_until: u64,
     /// Where somebody wants it served from, and until when the old one may stop by itself.
     pub(super) wish: Option<(usize, Option<u64>)>,
+    /// As many are being copied to elsewhere as may be.
+    pub(super) no_rebuild_until: u64,
 }
 
 impl World {
     pub(super) fn controls(&mut self) {
         let delay = self.random.between(50_000, 400_000);
         self.after(delay, Event::Control);
+        self.control_snapshots();
         if self.now < self.store.down_until || self.now < self.control.starting_until {
             return;
         }
@@ -43,6 +46,17 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    pub(super) const fn may_rebuild(&self) -> bool {
+        self.now >= self.control.no_rebuild_until
+    }
+
+    pub(super) fn tell_rebuild(&mut self) {
+        let rebuild = self.may_rebuild();
+        self.configure(self.control.current, |item| {
+            item.children.iter_mut().for_each(|child| child.rebuild = rebuild);
+        });
     }
 
     fn switch(&mut self, wanted: usize) {

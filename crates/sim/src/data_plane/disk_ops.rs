@@ -1,8 +1,8 @@
 //! Between a replica and its pool: operations become requests, answers become results.
 
 use block::{BLOCK, Buffer, Extent};
-use mirror::{Class, DiskFault, DiskOp, DiskResult, Piece, ReplicaOutput};
-use pool::{Image, PageState, Request, RequestId};
+use mirror::{Class, DiskFault, DiskOp, DiskResult, Frozen, Piece, ReplicaOutput};
+use pool::{Image, Request, RequestId};
 
 use super::{
     node::State,
@@ -72,14 +72,20 @@ impl World {
         let fua = |class: Class| class == Class::Durable;
         let request = match op {
             DiskOp::Read { extent } => Request::Read { image: Image::Replica(replica), extent },
-            DiskOp::Fetch { extent } => {
-                let runs = self.page_runs(node, extent);
+            DiskOp::Fetch { extent, image, since } => {
+                let image =
+                    image.map_or(Image::Replica(replica), |image| Image::Snapshot(replica, image));
+                let pool = self.nodes[node].up().map(|up| &up.pool);
+                let Some(Ok(runs)) = pool.map(|pool| pool.changes(image, since, extent)) else {
+                    return self.replica_done(node, id, DiskResult::Failed(DiskFault::Media));
+                };
                 if runs.iter().all(|(_, has_data)| !has_data) {
-                    let pieces = vec![Piece { extent, data: None }];
+                    let hole = |(extent, _)| Piece { extent, data: None };
+                    let pieces = runs.into_iter().map(hole).collect();
                     return self.replica_done(node, id, DiskResult::Pieces(pieces));
                 }
                 asker = Asker::Fetch { id, extent, runs };
-                Request::Read { image: Image::Replica(replica), extent }
+                Request::Read { image, extent }
             }
             DiskOp::Write { extent, data, class } => {
                 asker = change;
@@ -91,19 +97,13 @@ impl World {
             }
             DiskOp::Flush => Request::Flush,
             DiskOp::Note(one) => Request::Note { replica, notes: vec![one] },
-            DiskOp::Snapshot { snapshot, name, attempt } => {
-                Request::Snapshot { replica, snapshot, attempt, name }
+            DiskOp::Snapshot(Frozen { snapshot, attempt, roster, blocks, name }) => {
+                let blocks = Some(blocks);
+                Request::Snapshot { replica, snapshot, attempt, roster, blocks, name }
             }
             DiskOp::SnapAbort { attempt, .. } => Request::AbortSnapshot { replica, attempt },
         };
         self.ask_pool(node, asker, request);
-    }
-
-    fn page_runs(&self, node: usize, extent: Extent) -> Vec<(Extent, bool)> {
-        let image = Image::Replica(replica_id(node));
-        let map = self.nodes[node].up().and_then(|up| up.pool.alloc_map(image, extent).ok());
-        let map = map.unwrap_or_else(|| vec![(extent, PageState::Own)]);
-        map.into_iter().map(|(extent, state)| (extent, state != PageState::Hole)).collect()
     }
 
     pub(super) fn pool_answers(

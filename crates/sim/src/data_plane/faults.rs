@@ -1,6 +1,6 @@
 //! What goes wrong, and when, from a seed. Faults overlap.
 
-use model::{AttemptId, ReplicaId, SnapshotId, SnapshotItem};
+use model::ReplicaId;
 use pool::{Crash, Request};
 
 use super::{
@@ -79,6 +79,31 @@ pub enum Fault {
         node: usize,
     },
     Snapshot,
+    DeleteSnapshot,
+    /// A pool writes its tables now.
+    Checkpoint {
+        node: usize,
+    },
+    /// The device and then the pool become larger.
+    Grow {
+        node: usize,
+    },
+    /// Power is lost, and one of the copies of the superblock is damaged.
+    TornSuperblock {
+        node: usize,
+        down: u64,
+    },
+    /// The disk is replaced by a blank one, and the pool and the replica made again on it.
+    Swap {
+        node: usize,
+        down: u64,
+    },
+    /// The store is restored from a backup of long ago.
+    SetBack,
+    /// Nobody may be copied to for a while.
+    NoRebuild {
+        lasts: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +133,11 @@ impl Fault {
         "all full",
         "move",
         "snapshot",
+        "snapshot deleted",
+        "checkpoint",
+        "grow",
+        "torn superblock",
+        "no rebuild",
     ];
 
     pub const fn kind(self) -> &'static str {
@@ -130,6 +160,13 @@ impl Fault {
             Self::FullAll { .. } => "all full",
             Self::Move { .. } => "move",
             Self::Snapshot => "snapshot",
+            Self::DeleteSnapshot => "snapshot deleted",
+            Self::Checkpoint { .. } => "checkpoint",
+            Self::Grow { .. } => "grow",
+            Self::TornSuperblock { .. } => "torn superblock",
+            Self::Swap { .. } => "disk swapped",
+            Self::NoRebuild { .. } => "no rebuild",
+            Self::SetBack => "store set back",
         }
     }
 }
@@ -138,7 +175,7 @@ impl Fault {
 pub fn generate(random: &mut Random, time: u64) -> Vec<PlannedFault> {
     let count = random.between(3, 14);
     // Most seeds are about few kinds, again and again; some about all.
-    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(23)).collect();
+    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(30)).collect();
     let mut faults: Vec<PlannedFault> = (0..count)
         .map(|_| {
             let kind = *random.pick(&kinds).unwrap_or(&0);
@@ -176,7 +213,12 @@ fn draw(random: &mut Random, kind: u64) -> Fault {
         19 => Fault::Stall { node, lasts },
         20 => Fault::Full { node, lasts },
         21 if random.chance(500) => Fault::FullAll { lasts },
-        21 => Fault::Snapshot,
+        24 if random.chance(500) => Fault::DeleteSnapshot,
+        21 | 23 | 24 => Fault::Snapshot,
+        25 => Fault::Checkpoint { node },
+        26 => Fault::Grow { node },
+        27 => Fault::TornSuperblock { node, down },
+        28 => Fault::NoRebuild { lasts },
         _ => Fault::Move { node },
     }
 }
@@ -228,7 +270,32 @@ impl World {
                 }
             }
             Fault::Move { node } => self.control.wish = Some((node, None)),
-            Fault::Snapshot => self.take_snapshot(),
+            Fault::Snapshot => self.want_snapshot(),
+            Fault::DeleteSnapshot => {
+                self.delete_oldest_snapshot();
+            }
+            Fault::Checkpoint { node } => self.ask_pool(node, Asker::Other, Request::Checkpoint),
+            Fault::Grow { node } => self.grow(node),
+            Fault::TornSuperblock { node, down } => {
+                self.kill_for(node, Crash::Power, down);
+                let slot = usize::try_from(self.random.below(2)).unwrap_or(0);
+                self.nodes[node].disk.damage(slot * block::BLOCK + 100, 0xff);
+            }
+            Fault::Swap { node, down } => {
+                self.kill_for(node, Crash::Power, down);
+                self.swap_disk(node);
+            }
+            Fault::SetBack => {
+                self.store.set_back();
+                self.is_set_back = true;
+                self.control.wish = Some((0, Some(self.now)));
+                self.note(|| "the store is set back".into());
+            }
+            Fault::NoRebuild { lasts } => {
+                self.control.no_rebuild_until = self.now + lasts * 1_000;
+                self.tell_rebuild();
+                self.after(lasts * 1_000, Event::Rebuild);
+            }
         }
     }
 
@@ -316,41 +383,14 @@ impl World {
         self.ask_pool(node, Asker::Other, Request::Delete { replica: filler() });
     }
 
-    fn take_snapshot(&mut self) {
-        let number = u128::from(self.counts.faults.get("snapshot").copied().unwrap_or(0));
-        let item = SnapshotItem {
-            snapshot: SnapshotId::from_u128(number),
-            name: format!("snapshot-{number}"),
-            attempt: AttemptId::from_u128(number),
-        };
-        self.want_snapshot(self.control.current, item);
-    }
-
-    /// A replica that lacks one that the others have is never healthy again: the control plane is
-    /// to replace it, or to delete the snapshot, as here.
-    pub(super) fn delete_snapshots(&mut self, node: usize) {
-        let Some(up) = self.nodes[node].up() else { return };
-        let found: Vec<_> = up.pool.snapshots().map(|s| (s.replica, s.snapshot)).collect();
-        for (replica, snapshot) in found {
-            if let Some(machine) = self.nodes[node].replica() {
-                machine.forget_snapshot(snapshot);
-            }
-            self.ask_pool(node, Asker::Other, Request::DeleteSnapshot { replica, snapshot });
-        }
-    }
-
     /// From now on nothing new goes wrong, and what is wrong is repaired.
     pub(super) fn calm(&mut self) {
         self.note(|| "faults are over".into());
         self.is_calm = true;
         self.judge_snapshots();
-        for node in 0..self.copies {
-            self.delete_snapshots(node);
-        }
-        if self.counts.faults.contains_key("snapshot") {
-            // Targets learn at their start which snapshots a replica has.
-            self.control.wish = Some((0, None));
-        }
+        self.calm_snapshots();
+        self.control.no_rebuild_until = 0;
+        self.tell_rebuild();
         (self.store.down_until, self.store.slow, self.store.lost_answers) = (0, None, 0);
         let cuts: Vec<_> = std::mem::take(&mut self.cuts).into_keys().collect();
         for (a, b) in cuts {

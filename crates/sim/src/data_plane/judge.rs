@@ -19,11 +19,15 @@ impl World {
         let words = describe(record);
         self.note(|| format!("the record says {words}"));
         let is_claim = before.owner.is_none() && self.store.record.owner.is_some();
+        self.is_set_back &= !is_claim;
         if is_claim && lost {
             let is_lie = !self.lost_power;
             let words = || "writes are called lost though no power was".to_owned();
             self.check("1", if is_lie { Err(words()) } else { Ok(()) });
             self.oracle.lost(epoch);
+        }
+        for node in 0..self.copies {
+            self.nodes[node].is_swapped &= self.store.record.is_recorded_healthy(replica_id(node));
         }
         let has_one = self.store.record.healthy().next().is_some();
         self.check("1", has_one.then_some(()).ok_or_else(|| "nobody is healthy".to_owned()));
@@ -34,7 +38,9 @@ impl World {
 
     /// A copy that counts holds everything that was flushed.
     pub(super) fn judge_copy(&mut self, node: usize) {
-        if !self.store.record.is_healthy(replica_id(node)) || self.nodes[node].is_bad {
+        let it = &self.nodes[node];
+        let is_unknown = it.is_bad || it.is_swapped || self.is_set_back;
+        if !self.store.record.is_healthy(replica_id(node)) || is_unknown {
             return;
         }
         let Some((data, _)) = self.peek(node, Image::Replica(replica_id(node))) else { return };
@@ -72,24 +78,7 @@ impl World {
             first = first.or(found);
             self.judge_copy(node);
         }
-    }
-
-    /// Invariant 8: a snapshot is the same wherever it is.
-    pub(super) fn judge_snapshots(&mut self) {
-        let mut seen = std::collections::BTreeMap::new();
-        for node in 0..self.copies {
-            let Some(up) = self.nodes[node].up() else { continue };
-            let snapshots: Vec<_> =
-                up.pool.snapshots().map(|found| (found.snapshot, found.attempt)).collect();
-            for (snapshot, attempt) in snapshots {
-                let image = Image::Snapshot(replica_id(node), snapshot);
-                let Some((data, _)) = self.peek(node, image) else { continue };
-                let first = seen.entry((snapshot, attempt)).or_insert_with(|| data.clone());
-                let is_equal = *first == data;
-                let words = || format!("snapshot {snapshot} differs on node {node}");
-                self.check("8", if is_equal { Ok(()) } else { Err(words()) });
-            }
-        }
+        self.judge_resting_snapshots();
     }
 
     /// Invariant 7: pools are left clean, and what they say of their space is true.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use block::Buffer;
-use mirror::Replica;
+use mirror::{Frozen, Replica};
 use model::{InstanceId, PoolId};
 use pool::{
     Boot, Crash, Flaws, Format, FormatOptions, FormatStep, Fsck, FsckStep, Image, Import,
@@ -16,12 +16,15 @@ use super::{
 };
 
 /// Clusters for the windows and some snapshots of them, and little more: pools can be filled.
-const DISK: u64 = 64 * 24;
-const SIZES: Sizes = Sizes { journal: 48, catalog: 8, room_for: DISK };
+const DISK: u64 = 64 * 40;
+const SIZES: Sizes = Sizes { journal: 48, catalog: 8, room_for: DISK + 4 * GROWTH };
+const GROWTH: u64 = 64 * 4;
 
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) disk: SimDisk,
+    /// Blocks of the device, as the process knows it.
+    blocks: u64,
     pub(super) boot: u128,
     /// Counts its processes; zero before the first.
     pub(super) process: u64,
@@ -30,6 +33,8 @@ pub(super) struct Node {
     pub(super) fenced: u64,
     /// Its disk refuses something.
     pub(super) is_bad: bool,
+    /// Its disk is a blank one, and the record does not know.
+    pub(super) is_swapped: bool,
     /// Until then its disk ends nothing.
     pub(super) stalled_until: u64,
 }
@@ -57,11 +62,13 @@ impl Node {
         disk.litter();
         Self {
             disk,
+            blocks: DISK,
             boot: 1,
             process: 0,
             state: State::Down,
             fenced: 0,
             is_bad: false,
+            is_swapped: false,
             stalled_until: 0,
         }
     }
@@ -85,13 +92,18 @@ impl Node {
     }
 }
 
+fn frozen(found: pool::SnapshotState) -> Frozen {
+    let pool::SnapshotState { snapshot, attempt, roster, blocks, name, .. } = found;
+    Frozen { snapshot, attempt, roster, blocks, name }
+}
+
 impl World {
     /// Makes the pool, and its replica if it has one, before anything happens.
     pub(super) fn format(&mut self, node: usize) {
         let options = FormatOptions {
             pool: PoolId::from_u128(number(node) + 1),
             name: format!("pool-{node}"),
-            blocks: DISK,
+            blocks: self.nodes[node].blocks,
             sizes: SIZES,
             force: true,
         };
@@ -122,7 +134,8 @@ impl World {
         }
         it.process += 1;
         let flaws = self.rules.pool.map_or_else(Flaws::default, Flaws::with);
-        let options = ImportOptions { blocks: DISK, boot: Boot(it.boot), discard: true, flaws };
+        let options =
+            ImportOptions { blocks: it.blocks, boot: Boot(it.boot), discard: true, flaws };
         it.state = State::Importing(Box::new(Import::new(options)));
         let process = it.process;
         self.note(|| format!("process {process} of node {node} starts"));
@@ -201,15 +214,13 @@ impl World {
         let replica = self.import_replica(node, &pool);
         let (asked, last) = (BTreeMap::new(), 0);
         self.nodes[node].state = State::Up(Box::new(Up { pool, replica, asked, last }));
+        self.grow_to_device(node);
         if node >= self.copies {
             return;
         }
         let has_replica = self.nodes[node].replica().is_some();
         if has_replica {
             self.judge_copy(node);
-            if self.is_calm {
-                self.delete_snapshots(node);
-            }
         } else {
             self.create_replica(node);
         }
@@ -224,7 +235,7 @@ impl World {
             Boot(it.boot),
             GEOMETRY,
             state.header.clone(),
-            of.map(|snapshot| (snapshot.snapshot, snapshot.attempt)).collect(),
+            of.map(frozen).collect(),
         );
         Some(match self.rules.mirror {
             Some(flaw) => machine.flawed(flaw),
@@ -243,6 +254,35 @@ impl World {
             origin: None,
         };
         self.ask_pool(node, Asker::Created, Request::Create(Box::new(new)));
+    }
+
+    /// The device is larger first; the pool follows, or does not before a crash.
+    pub(super) fn grow(&mut self, node: usize) {
+        let it = &mut self.nodes[node];
+        if !it.is_up() || it.blocks >= DISK + 4 * GROWTH {
+            return;
+        }
+        it.blocks += GROWTH;
+        it.disk.grow(it.blocks);
+        self.grow_to_device(node);
+    }
+
+    /// Whoever opens a pool on a larger device makes it grow.
+    fn grow_to_device(&mut self, node: usize) {
+        let blocks = self.nodes[node].blocks;
+        if self.nodes[node].up().is_some_and(|up| up.pool.geometry().blocks < blocks) {
+            self.ask_pool(node, Asker::Other, Request::Grow { blocks });
+        }
+    }
+
+    /// Somebody puts in another disk, and makes pool and replica anew.
+    pub(super) fn swap_disk(&mut self, node: usize) {
+        let seed = self.random.draw();
+        let process = self.nodes[node].process;
+        let boot = self.nodes[node].boot;
+        self.nodes[node] = Node { process, boot, is_swapped: true, ..Node::new(seed) };
+        self.format(node);
+        self.note(|| format!("node {node} has a blank disk"));
     }
 
     /// The process is gone; its disk may or may not have lost its power.
@@ -308,8 +348,8 @@ impl World {
 
     /// What a check of the whole pool says.
     pub(super) fn fsck(&mut self, node: usize) -> Result<(), String> {
+        let mut fsck = Fsck::new(self.nodes[node].blocks);
         let disk = &mut self.nodes[node].disk;
-        let mut fsck = Fsck::new(DISK);
         loop {
             match fsck.poll() {
                 Some(FsckStep::Io { id, io }) => disk.submit(id, io),

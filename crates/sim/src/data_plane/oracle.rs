@@ -95,6 +95,28 @@ impl Oracle {
         self.blocks.iter().map(|block| block.acked).collect()
     }
 
+    pub(super) fn flushed_now(&self) -> Vec<u64> {
+        self.blocks.iter().map(|block| block.flushed).collect()
+    }
+
+    /// What an image holds in some places: nothing older than what was flushed then.
+    pub(super) fn judge_image(
+        &self,
+        windows: &[Extent],
+        data: &[u8],
+        flushed: &[u64],
+    ) -> Result<(), String> {
+        let places = windows.iter().flat_map(Extent::range);
+        for (at, bytes) in places.zip(data.chunks(BLOCK)) {
+            let floor = flushed.get(index(at)).copied().unwrap_or(0);
+            for sector in bytes.chunks(SECTOR) {
+                let found = self.blocks[index(at)].judge(sector, floor);
+                found.map_err(|words| format!("block {at}: {words}"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// What a read that begins now may not go below.
     pub(super) fn floors(&self, extent: Extent) -> Vec<[u64; SECTORS]> {
         self.blocks[index(extent.start)..index(extent.end())]

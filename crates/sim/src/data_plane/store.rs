@@ -6,6 +6,8 @@ use model::{Membership, Revision};
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) record: Membership,
+    /// As it was at the first claim.
+    backup: Option<Membership>,
     /// Until then nobody is answered.
     pub(super) down_until: u64,
     /// Until then every answer takes this long.
@@ -22,7 +24,7 @@ pub(super) enum Ask {
 
 impl Store {
     pub(super) const fn new(record: Membership) -> Self {
-        Self { record, down_until: 0, slow: None, lost_answers: 0 }
+        Self { record, backup: None, down_until: 0, slow: None, lost_answers: 0 }
     }
 
     pub(super) fn answer(&mut self, ask: Ask) -> StoreAnswer {
@@ -35,9 +37,18 @@ impl Store {
                 let revision = self.record.revision.next();
                 self.record = *record;
                 self.record.revision = revision;
+                self.backup.get_or_insert_with(|| self.record.clone());
                 StoreAnswer::Committed(revision)
             }
         }
+    }
+
+    /// The members are those of the backup again; the control plane sees to it that epochs only
+    /// go up, and starts a new target.
+    pub(super) fn set_back(&mut self) {
+        let Some(backup) = self.backup.clone() else { return };
+        let (epoch, revision) = (self.record.epoch, self.record.revision.next());
+        self.record = Membership { epoch, revision, owner: None, ..backup };
     }
 
     /// The control plane raises the epoch, in one transaction with the layout.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use block::{BLOCK, Buffer};
 use mirror::{Input, Notice, Output, Phase, Seat, StoreAnswer, Target, Throttle, Times};
-use model::{Bytes, ChildItem, Epoch, InstanceId, ReplicaId, SnapshotItem, TargetItem};
+use model::{Bytes, ChildItem, Epoch, InstanceId, ReplicaId, TargetItem};
 
 use super::{
     store::Ask,
@@ -76,7 +76,7 @@ impl World {
         let children = (0..self.copies).map(|node| ChildItem {
             replica: replica_id(node),
             node: node_id(node),
-            rebuild: true,
+            rebuild: self.may_rebuild(),
             retire: false,
         });
         TargetItem {
@@ -86,7 +86,7 @@ impl World {
             size: Bytes(BLOCKS * BLOCK as u64),
             children: children.collect(),
             hosts: BTreeSet::from([HOST]),
-            snapshots: Vec::new(),
+            snapshots: self.snapshots.items(),
         }
     }
 
@@ -95,10 +95,6 @@ impl World {
         change(&mut site.item);
         let item = site.item.clone();
         self.tell(epoch, Input::Config(item));
-    }
-
-    pub(super) fn want_snapshot(&mut self, epoch: u64, item: SnapshotItem) {
-        self.configure(epoch, |config| config.snapshots.push(item));
     }
 
     pub(super) fn tell(&mut self, epoch: u64, input: Input<Buffer>) {
@@ -186,6 +182,7 @@ impl World {
             Notice::UnflushedLost => "unflushed lost",
             Notice::RecordOlder => "record older",
             Notice::SnapshotFailed { .. } => "snapshot failed",
+            Notice::SnapshotBrought { .. } => "snapshot brought",
         };
         *self.counts.notices.entry(kind).or_default() += 1;
     }

@@ -11,6 +11,7 @@ use super::{
     host::Host,
     node::Node,
     oracle::Oracle,
+    snapshots::Snapshots,
     store::{Ask, Store},
     target::Site,
     wire::Wire,
@@ -107,6 +108,8 @@ pub(super) enum Event {
     FreeSpace {
         node: usize,
     },
+    /// Copies may go on.
+    Rebuild,
 }
 
 #[derive(Debug)]
@@ -124,6 +127,7 @@ pub(super) struct World {
     pub(super) targets: BTreeMap<u64, Site>,
     pub(super) store: Store,
     pub(super) control: Control,
+    pub(super) snapshots: Snapshots,
     pub(super) host: Host,
     pub(super) oracle: Oracle,
     /// Pairs of parties that do not hear each other, and how often.
@@ -132,6 +136,8 @@ pub(super) struct World {
     /// Faults are over.
     pub(super) is_calm: bool,
     pub(super) lost_power: bool,
+    /// The record says what was long ago, and nobody has claimed it since.
+    pub(super) is_set_back: bool,
     pub(super) broken: Option<Broken>,
     pub(super) counts: Counts,
     pub(super) trace: Option<Vec<String>>,
@@ -175,12 +181,14 @@ impl World {
             targets: BTreeMap::new(),
             store: Store::new(record),
             control: Control::default(),
+            snapshots: Snapshots::default(),
             host: Host::default(),
             oracle: Oracle::new(BLOCKS),
             cuts: BTreeMap::new(),
             rules,
             is_calm: false,
             lost_power: false,
+            is_set_back: false,
             broken: None,
             counts: Counts::default(),
             trace: is_traced.then(Vec::new),
@@ -269,6 +277,7 @@ impl World {
             Event::Heal { a, b } => self.heal(a, b),
             Event::HealDisk { node } => self.heal_disk(node),
             Event::FreeSpace { node } => self.free_space(node),
+            Event::Rebuild => self.tell_rebuild(),
         }
     }
 

@@ -14,6 +14,7 @@ impl World {
             .flushed_is_durable()
             .or_else(|| self.difference_is_dirty())
             .or_else(|| self.acked_is_there())
+            .or_else(|| self.snapshots_are_equal())
             .or_else(|| self.quiet_is_equal());
         self.broken = broken;
     }
@@ -94,6 +95,50 @@ impl World {
         None
     }
 
+    /// Invariant 8: a snapshot is the same wherever it is, and no older than its wish.
+    fn snapshots_are_equal(&self) -> Option<String> {
+        let all = || {
+            let sites = self.sites.iter().enumerate();
+            sites.flat_map(|(index, site)| site.disk.images.iter().map(move |found| (index, found)))
+        };
+        for (index, (image, values)) in all() {
+            let name = name(index);
+            let key = (image.snapshot, image.attempt, image.roster);
+            let other = all().find(|(_, (other, held))| {
+                (other.snapshot, other.attempt, other.roster) == key && held != values
+            });
+            if let Some((_, (_, held))) = other {
+                return Some(format!("a snapshot is {values:?} on {name} and {held:?} elsewhere"));
+            }
+            let number = usize::try_from(image.snapshot.0.as_u128()).unwrap_or(0);
+            let floor = self.wanted.get(number.wrapping_sub(1))?;
+            if !self.lost_power && values.iter().zip(floor).any(|(found, floor)| found < floor) {
+                return Some(format!("a snapshot is {values:?} on {name}, acked {floor:?} before"));
+            }
+        }
+        None
+    }
+
+    /// What is wanted is on every healthy replica, or was reported failed.
+    fn snapshots_are_whole(&self, serving: usize) -> Option<String> {
+        let machine = self.targets[serving].machine.as_ref()?;
+        let failed = machine.seen().failed_snapshots;
+        let is_wanted = |item: &&model::SnapshotItem| !failed.contains(&item.attempt);
+        for item in self.targets[serving].item.snapshots.iter().filter(is_wanted) {
+            let held = |site: &Site| {
+                let images = site.disk.images.iter().map(|(frozen, _)| frozen);
+                let mut found = images.filter(|frozen| frozen.snapshot == item.snapshot);
+                found.next().map(|frozen| frozen.roster)
+            };
+            let mut found = self.recorded().map(|(_, site)| held(site));
+            let first = found.next().flatten();
+            if first.is_none() || found.any(|other| other != first) {
+                return Some(format!("at rest not every healthy replica has {}", item.snapshot));
+            }
+        }
+        None
+    }
+
     /// Nothing is on its way, and nothing will happen by itself.
     pub(super) fn is_quiet(&self) -> bool {
         let mut actions = Vec::new();
@@ -131,7 +176,7 @@ impl World {
                 return Some(format!("block {block} differs at rest"));
             }
         }
-        None
+        self.snapshots_are_whole(serving)
     }
 
     /// Without grace every lost child is excluded at once; with it time must pass.

@@ -1,7 +1,8 @@
 //! A disk that forgets what was not flushed.
 
 use block::Extent;
-use mirror::{DiskFault, DiskOp, DiskResult, Piece};
+use mirror::{DiskFault, DiskOp, DiskResult, Frozen, Piece};
+use model::SnapshotId;
 use pool::Header;
 
 /// What a block holds: the number of the write, zero for never.
@@ -24,6 +25,8 @@ pub(super) struct Disk {
     pub(super) header: Header,
     pub(super) now: Vec<Version>,
     pub(super) durable: Vec<Version>,
+    /// Snapshots, oldest first.
+    pub(super) images: Vec<(Frozen, Vec<Version>)>,
     /// Values of each block since the last flush: any of them may survive a loss of power.
     since: Vec<Vec<Version>>,
 }
@@ -35,6 +38,7 @@ impl Disk {
             header: Header::default(),
             now: vec![0; blocks],
             durable: vec![0; blocks],
+            images: Vec::new(),
             since: vec![Vec::new(); blocks],
         }
     }
@@ -45,31 +49,64 @@ impl Disk {
         }
         match op {
             DiskOp::Read { extent } => DiskResult::Data(self.now[index(extent)]),
-            DiskOp::Fetch { extent } => {
-                let value = self.now[index(extent)];
-                let data = (value != 0).then_some(value);
-                DiskResult::Pieces(vec![Piece { extent: *extent, data }])
-            }
+            DiskOp::Fetch { extent, image, since } => self.fetch(*extent, *image, *since),
             DiskOp::Write { extent, data, .. } => self.put(extent, *data),
             DiskOp::Zero { extent, .. } => self.put(extent, 0),
-            DiskOp::Flush => {
-                self.durable.clone_from(&self.now);
-                self.since.iter_mut().for_each(Vec::clear);
-                DiskResult::Done
-            }
+            DiskOp::Flush => self.flush(),
             DiskOp::Note(note) => {
                 self.header.take(note);
                 DiskResult::Done
             }
-            DiskOp::Snapshot { .. } | DiskOp::SnapAbort { .. } => DiskResult::Done,
+            DiskOp::Snapshot(frozen) => {
+                self.images.push((frozen.clone(), self.now.clone()));
+                self.flush()
+            }
+            DiskOp::SnapAbort { snapshot, attempt } => {
+                let key = (snapshot, attempt);
+                self.images.retain(|(held, _)| (&held.snapshot, &held.attempt) != key);
+                DiskResult::Done
+            }
         }
+    }
+
+    fn flush(&mut self) -> DiskResult<Version> {
+        self.durable.clone_from(&self.now);
+        self.since.iter_mut().for_each(Vec::clear);
+        DiskResult::Done
+    }
+
+    fn image(&self, snapshot: SnapshotId) -> Option<&Vec<Version>> {
+        let found = self.images.iter().find(|(frozen, _)| frozen.snapshot == snapshot);
+        found.map(|(_, values)| values)
+    }
+
+    fn fetch(
+        &self,
+        extent: Extent,
+        image: Option<SnapshotId>,
+        since: Option<SnapshotId>,
+    ) -> DiskResult<Version> {
+        let block = index(&extent);
+        let value = match image {
+            None => Some(self.now[block]),
+            Some(image) => self.image(image).map(|values| values[block]),
+        };
+        let Some(value) = value else { return DiskResult::Failed(DiskFault::Media) };
+        let before = since.and_then(|since| self.image(since)).map(|values| values[block]);
+        if before == Some(value) {
+            return DiskResult::Pieces(Vec::new());
+        }
+        let data = (value != 0).then_some(value);
+        DiskResult::Pieces(vec![Piece { extent, data }])
     }
 
     fn fault(&mut self, op: &DiskOp<Version>) -> Option<DiskFault> {
         let is_read = matches!(op, DiskOp::Read { .. } | DiskOp::Fetch { .. });
         let is_write = matches!(op, DiskOp::Write { .. } | DiskOp::Zero { .. });
         match self.ailment? {
-            Ailment::Full if matches!(op, DiskOp::Write { .. }) => Some(DiskFault::NoSpace),
+            Ailment::Full if matches!(op, DiskOp::Write { .. } | DiskOp::Snapshot(_)) => {
+                Some(DiskFault::NoSpace)
+            }
             Ailment::Sync if *op == DiskOp::Flush => Some(DiskFault::Faulted),
             Ailment::Media if is_read => Some(DiskFault::Media),
             Ailment::Media if is_write => {

@@ -5,17 +5,38 @@ use std::time::Duration;
 use mirror::Flaw;
 
 use super::{
-    explore::{Limits, Trace, explore, retell},
+    explore::{Explored, Limits, Trace, explore, retell},
     hunt::walk,
     scenes::{deep_scenes, scenes},
     script::{ANY, KEPT, play},
     world::World,
 };
 
-/// Rules whose removal alone shows nothing here, because another one covers it.
-const COVERED: &[(Flaw, &str)] = &[
-    (Flaw::FlushForgetsInFlight, "a returner's own dirty regions contain what a flush forgot"),
-    (Flaw::JoinUnrostered, "a roster that does not match leads to a full copy"),
+/// Rules whose removal alone breaks nothing, because another one covers it. It is shown by
+/// exploring whole worlds, in which the rule matters, without the rule.
+const COVERED: &[(Flaw, &str, &str)] = &[
+    // A replica marks a region before it writes there, and refuses to call it clean before its own
+    // flush. So what the target forgot is still dirty there, and a returner's dirty regions are
+    // copied.
+    (
+        Flaw::FlushForgetsInFlight,
+        "a returner's own dirty regions hold what a flush forgot",
+        "a write and a flush pass each other, a replica loses power",
+    ),
+    // A copy that the store calls healthy and that has an older roster is only used by targets that
+    // fence it, and they tell it the new one before they serve. Excluded before that, its roster
+    // does not match what the survivors remember, and it is copied whole.
+    (
+        Flaw::JoinUnrostered,
+        "a roster that does not match leads to a full copy",
+        "a replica is admitted while the target dies",
+    ),
+];
+
+/// Small worlds that show a flaw soon, for those that a walk finds late.
+const DIRECTED: &[(Flaw, &str)] = &[
+    (Flaw::ReadUnleased, "another target takes over, a write and a read"),
+    (Flaw::CopiesUnmarked, "a copy is under way while the target dies, three replicas"),
 ];
 
 /// How a flaw was noticed, if it was.
@@ -43,10 +64,11 @@ pub fn hunt_all(time: Duration, only: &str, tell: &mut dyn FnMut(&Outcome)) -> u
 /// Plays what is kept, then walks at random until a promise breaks, and looks for a shorter way to
 /// it in the small worlds.
 pub(super) fn hunt(flaw: Flaw, time: Duration) -> Outcome {
-    let covered = covered(flaw);
-    // What another rule covers is looked for only a little.
-    let time = if covered.is_some() { time / 10 } else { time };
-    let outcome = recall(flaw).unwrap_or_else(|| stumble(flaw, time));
+    if let Some((_, why, world)) = COVERED.iter().find(|(covered, ..)| *covered == flaw) {
+        return cover(flaw, why, world, time);
+    }
+    let known = recall(flaw).or_else(|| direct(flaw, time));
+    let outcome = known.unwrap_or_else(|| stumble(flaw, time));
     let Some(trace) = &outcome.trace else { return outcome };
     let limits = Limits { states: STATES, time, is_breadth_first: true };
     let shorter = scenes().into_iter().find_map(|scene| {
@@ -54,7 +76,7 @@ pub(super) fn hunt(flaw: Flaw, time: Duration) -> Outcome {
         (found.steps.len() < trace.steps.len()).then(|| (scene.name.into(), found))
     });
     match shorter {
-        Some((place, trace)) => Outcome { flaw, covered, place, trace: Some(trace) },
+        Some((place, trace)) => Outcome { flaw, covered: None, place, trace: Some(trace) },
         None => outcome,
     }
 }
@@ -68,7 +90,7 @@ fn recall(flaw: Flaw) -> Option<Outcome> {
         let (world, actions) = play(&ANY, Some(flaw), script);
         let words = world.broken.filter(|words| !words.ends_with("cannot happen now"))?;
         let trace = Some(retell(&World::new(&ANY, Some(flaw)), &actions, words));
-        Some(Outcome { flaw, covered: covered(flaw), place: (*name).into(), trace })
+        Some(Outcome { flaw, covered: None, place: (*name).into(), trace })
     })
 }
 
@@ -79,16 +101,35 @@ fn stumble(flaw: Flaw, time: Duration) -> Outcome {
             let (_, found) = walk(&World::new(&scene.shape, Some(flaw)), seed, 400);
             if let Some(trace) = found {
                 let place = format!("{}, seed {seed}", scene.name);
-                return Outcome { flaw, covered: covered(flaw), place, trace: Some(trace) };
+                return Outcome { flaw, covered: None, place, trace: Some(trace) };
             }
         }
         if began.elapsed() > time {
             break;
         }
     }
-    Outcome { flaw, covered: covered(flaw), place: "nowhere".into(), trace: None }
+    Outcome { flaw, covered: None, place: "nowhere".into(), trace: None }
 }
 
-fn covered(flaw: Flaw) -> Option<&'static str> {
-    COVERED.iter().find(|(covered, _)| *covered == flaw).map(|(_, why)| *why)
+fn explored(flaw: Flaw, name: &str, time: Duration) -> Option<Explored> {
+    let scene = scenes().into_iter().find(|scene| scene.name == name)?;
+    let limits = Limits { states: u64::MAX, time, is_breadth_first: false };
+    Some(explore(&World::new(&scene.shape, Some(flaw)), limits))
+}
+
+/// The world that was made for it.
+fn direct(flaw: Flaw, time: Duration) -> Option<Outcome> {
+    let (_, name) = DIRECTED.iter().find(|(directed, _)| *directed == flaw)?;
+    let trace = explored(flaw, name, time)?.broken?;
+    Some(Outcome { flaw, covered: None, place: (*name).into(), trace: Some(trace) })
+}
+
+/// Whole and kept, the world shows that the other rule is enough.
+fn cover(flaw: Flaw, why: &'static str, name: &str, time: Duration) -> Outcome {
+    let found = explored(flaw, name, time);
+    let states = found.as_ref().map_or(0, |found| found.states);
+    let is_complete = found.as_ref().is_some_and(|found| found.is_complete);
+    let trace = found.and_then(|found| found.broken);
+    let place = format!("{name}: {states} states");
+    Outcome { flaw, covered: is_complete.then_some(why), place, trace }
 }

@@ -280,3 +280,110 @@ fn what_one_replica_cannot_read_is_read_elsewhere_and_repaired() {
     assert_eq!((world.sites[0].disk.ailment, healthy(&world)), (None, 2));
     assert_eq!(held(&world), [1, 1]);
 }
+
+/// What the replicas hold of snapshots, oldest first.
+fn images(world: &World) -> Vec<Vec<Vec<u8>>> {
+    let of = |site: &super::world::Site| {
+        site.disk.images.iter().map(|(_, values)| values.clone()).collect()
+    };
+    world.sites.iter().map(|site| of(site)).collect()
+}
+
+#[test]
+fn a_replica_that_was_away_for_snapshots_gets_each_as_it_was_frozen() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        T1/B#0 is cut
+        go but T1/B
+        the host writes block 0 v2 through T1
+        go but T1/B
+        a snapshot is wanted
+        go but T1/B
+        the host writes block 0 v3 through T1
+        go but T1/B
+        a snapshot is wanted
+        go but T1/B
+        the host writes block 1 v1 through T1
+        go",
+    );
+    let both = vec![vec![2, 0], vec![3, 0]];
+    assert_eq!(images(&world), [both.clone(), both]);
+    assert_eq!((held(&world), healthy(&world)), (vec![3, 3], 2));
+}
+
+#[test]
+fn a_snapshot_that_a_dead_target_left_half_taken_is_taken_anew() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        a snapshot is wanted
+        T1/A#0 hears: snapshot
+        T1 dies
+        T2 is started
+        go but T1/B, T2/A#0 hears: fetch, T2/B#0 hears: fetch
+        the host writes block 1 v1 through T2
+        go",
+    );
+    let both = vec![vec![1, 1]];
+    assert_eq!(images(&world), [both.clone(), both]);
+    assert_eq!(world.sites[0].disk.images[0].0.roster, world.sites[1].disk.images[0].0.roster);
+    assert_eq!(healthy(&world), 2);
+}
+
+#[test]
+fn a_snapshot_that_one_replica_cannot_take_is_taken_back_and_reported() {
+    let world = kept(
+        &ANY,
+        "the host writes block 0 v1 through T1
+        go
+        B is full
+        a snapshot is wanted
+        go",
+    );
+    assert_eq!(images(&world), [Vec::<Vec<u8>>::new(), Vec::new()]);
+    let failed = world.targets[0].machine.as_ref().map(|t| t.seen().failed_snapshots.len());
+    assert_eq!((failed, healthy(&world)), (Some(1), 2));
+}
+
+/// The first target's config changes.
+fn configured(mut world: World, change: impl FnOnce(&mut model::TargetItem)) -> World {
+    change(&mut world.targets[0].item);
+    let item = world.targets[0].item.clone();
+    world.tell_target(0, mirror::Input::Config(item));
+    super::script::go_on(&mut world);
+    assert_eq!(world.broken, None);
+    world
+}
+
+#[test]
+fn a_retired_replica_is_excluded_and_no_longer_seen() {
+    let begun = kept(&ANY, "the host writes block 0 v1 through T1\n go");
+    let world = configured(begun, |item| item.children[1].retire = true);
+    assert_eq!(healthy(&world), 1);
+    assert!(!world.record.is_recorded_healthy(super::world::replica_id(1)));
+    let seen = world.targets[0].machine.as_ref().map(|target| target.seen().children);
+    let seen: Vec<_> = seen.into_iter().flatten().map(|(id, _)| id).collect();
+    assert_eq!(seen, [super::world::replica_id(0)]);
+}
+
+#[test]
+fn the_last_healthy_replica_is_not_retired() {
+    let begun = kept(&ANY, "the host writes block 0 v1 through T1\n go");
+    let world = configured(begun, |item| {
+        item.children.iter_mut().for_each(|child| child.retire = true);
+    });
+    assert_eq!(healthy(&world), 1);
+}
+
+#[test]
+fn a_replica_that_is_no_longer_named_leaves_the_record() {
+    let begun = kept(&ANY, "the host writes block 0 v1 through T1\n go");
+    let world = configured(begun, |item| {
+        item.children.pop();
+    });
+    let members: Vec<_> = world.record.children.keys().copied().collect();
+    assert_eq!((healthy(&world), members), (1, vec![super::world::replica_id(0)]));
+}

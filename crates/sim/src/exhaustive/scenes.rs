@@ -27,6 +27,7 @@ const QUIET: Shape = Shape {
     grace: false,
     both_paths: false,
     stops: 0,
+    snapshots: 0,
     is_started: true,
 };
 
@@ -82,6 +83,20 @@ pub fn scenes() -> Vec<Scene> {
             Shape { writes: 2, reads: 1, host_losses: 1, cuts: 1, slow_disks: true, ..QUIET }),
         scene("a clean stop, a successor",
             Shape { writes: 1, reads: 1, stops: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("a write and a flush pass each other, a replica loses power",
+            Shape { writes: 2, flushes: 1, power_losses: 1, slow_disks: true, ticks: 1, ..QUIET }),
+        scene("a replica is admitted while the target dies",
+            Shape { writes: 1, cuts: 1, target_crashes: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("a copy is under way while the target dies, three replicas",
+            Shape { sites: 3, writes: 1, cuts: 2, target_crashes: 1, switchovers: 1, ..QUIET }),
+        scene("a snapshot, a connection is cut",
+            Shape { writes: 2, snapshots: 1, cuts: 1, ..QUIET }),
+        scene("a snapshot, a replica loses power",
+            Shape { writes: 2, snapshots: 1, power_losses: 1, ..QUIET }),
+        scene("a snapshot, another target takes over",
+            Shape { writes: 1, snapshots: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("two snapshots, a replica restarts",
+            Shape { writes: 1, snapshots: 2, restarts: 1, ..QUIET }),
     ]
 }
 
@@ -100,6 +115,10 @@ pub fn deep_scenes() -> Vec<Scene> {
             Shape { slow_disks: true, grace: true, both_paths: true, ..deep.clone() }),
         scene("three replicas, everything", Shape { sites: 3, both_paths: true, ..deep.clone() }),
         scene("three replicas, everything, slow disks",
-            Shape { sites: 3, slow_disks: true, ..deep }),
+            Shape { sites: 3, slow_disks: true, ..deep.clone() }),
+        scene("two replicas, everything, snapshots",
+            Shape { snapshots: 3, ..deep.clone() }),
+        scene("three replicas, everything, snapshots, slow disks",
+            Shape { sites: 3, snapshots: 3, slow_disks: true, grace: true, ..deep }),
     ]
 }

@@ -30,6 +30,7 @@ pub(super) const ANY: Shape = Shape {
     grace: false,
     both_paths: true,
     stops: 9,
+    snapshots: 9,
     is_started: true,
 };
 
@@ -82,6 +83,12 @@ fn go(world: &mut World, silent: &str, actions: &mut Vec<Action>) {
         let Some(action) = progress.into_iter().find(|action| !is_silent(action)) else { return };
         step(world, action, actions);
     }
+}
+
+/// Everything that happens by itself.
+#[cfg(test)]
+pub(super) fn go_on(world: &mut World) {
+    go(world, "", &mut Vec::new());
 }
 
 fn step(world: &mut World, action: Action, actions: &mut Vec<Action>) {

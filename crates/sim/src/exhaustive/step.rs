@@ -63,6 +63,7 @@ pub enum Action {
     },
     HostLoss(usize),
     Stop(usize),
+    Snapshot,
     Tick,
 }
 
@@ -180,6 +181,9 @@ impl World {
         if left.ticks > 0 {
             actions.push(Action::Tick);
         }
+        if left.snapshots > 0 {
+            actions.push(Action::Snapshot);
+        }
     }
 
     pub(super) fn apply(&mut self, action: Action) {
@@ -221,6 +225,7 @@ impl World {
                 let item = self.targets[target].item.clone();
                 self.tell_target(target, Input::Config(item));
             }
+            Action::Snapshot => self.want_snapshot(),
             Action::Tick => {
                 self.left.ticks -= 1;
                 self.now += 1;
@@ -230,6 +235,17 @@ impl World {
             }
         }
         self.tidy();
+    }
+
+    /// The config of the newest target wants it; those of later ones will.
+    fn want_snapshot(&mut self) {
+        self.left.snapshots -= 1;
+        self.wanted.push(self.host.blocks.iter().map(|block| block.acked).collect());
+        let number = u128::try_from(self.wanted.len()).unwrap_or(0);
+        let Some(newest) = self.targets.len().checked_sub(1) else { return };
+        self.targets[newest].item.snapshots.push(super::world::snapshot(number));
+        let item = self.targets[newest].item.clone();
+        self.tell_target(newest, Input::Config(item));
     }
 
     fn deliver_request(&mut self, index: usize, lane: usize) {

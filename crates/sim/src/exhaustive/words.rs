@@ -64,6 +64,7 @@ impl World {
             }
             Action::Flush(target) => format!("the host flushes through T{}", target + 1),
             Action::Crash(target) => format!("T{} dies", target + 1),
+            Action::Snapshot => "a snapshot is wanted".into(),
             Action::Switch => format!("T{} is started", self.targets.len() + 1),
             other => format!("{other:?}"),
         }
@@ -101,7 +102,8 @@ pub(super) fn word(request: &Request<Version>) -> String {
         Request::Fence { epoch } => format!("fence {epoch}"),
         Request::Ping => "ping".into(),
         Request::Read { extent } => format!("read block {}", extent.start),
-        Request::Fetch { extent } => format!("fetch block {}", extent.start),
+        Request::Fetch { extent, image: None, .. } => format!("fetch block {}", extent.start),
+        Request::Fetch { extent, .. } => format!("fetch block {} of a snapshot", extent.start),
         Request::Write { extent, data, class } => {
             format!("write block {} v{data} ({class:?})", extent.start)
         }
@@ -121,7 +123,8 @@ pub(super) fn word(request: &Request<Version>) -> String {
         Request::Absent { absent } => format!("absent {}", absent.len()),
         Request::Clean { regions } => format!("clean {regions:?}"),
         Request::Copied { regions, .. } => format!("copied {regions:?}"),
-        Request::Snapshot { .. } => "snapshot".into(),
+        Request::Snapshot(frozen) => format!("snapshot of roster {}", frozen.roster),
+        Request::Images => "images".into(),
         Request::SnapAbort { .. } => "abort snapshot".into(),
         Request::Stop => "stop".into(),
     }

@@ -1,11 +1,11 @@
 //! The state of a small world: machines, disks, what is on its way, and what may still happen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use mirror::{Flaw, Geometry, Replica, Seat, StoreAnswer, Target, Throttle, Times};
 use model::{
-    Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId, Revision,
-    TargetItem, Time, VolumeId,
+    AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
+    Revision, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
 };
 use pool::Boot;
 
@@ -44,6 +44,8 @@ pub struct Shape {
     pub both_paths: bool,
     /// The target may be asked to stop cleanly.
     pub stops: u8,
+    /// Times somebody wants a snapshot.
+    pub snapshots: u8,
     /// The first target serves already: its start is explored elsewhere.
     pub is_started: bool,
 }
@@ -58,6 +60,8 @@ pub struct World {
     pub(super) wires: Vec<Shared<Wire>>,
     pub(super) record: Shared<Membership>,
     pub(super) host: Shared<Host>,
+    /// For each snapshot that was asked for, what was acknowledged before.
+    pub(super) wanted: Vec<Vec<Version>>,
     /// Power was lost somewhere: only then may unflushed writes be gone.
     pub(super) lost_power: bool,
     pub(super) broken: Option<String>,
@@ -110,6 +114,11 @@ pub(super) fn site_of(id: ReplicaId) -> usize {
     usize::try_from(id.0.as_u128()).unwrap_or(1) - 1
 }
 
+pub(super) fn snapshot(number: u128) -> SnapshotItem {
+    let (snapshot, attempt) = (SnapshotId::from_u128(number), AttemptId::from_u128(number));
+    SnapshotItem { snapshot, name: String::new(), attempt }
+}
+
 fn number(site: usize) -> u128 {
     u128::try_from(site).unwrap_or(0)
 }
@@ -128,6 +137,7 @@ impl World {
             wires: Vec::new(),
             record: Shared::new(record),
             host: Shared::new(Host::new(shape.blocks)),
+            wanted: Vec::new(),
             lost_power: false,
             broken: None,
         };
@@ -164,7 +174,8 @@ impl World {
         let instance = InstanceId::from_u128(number(site) * 100 + u128::from(imports));
         let boot = Boot(u128::from(boots));
         let header = disk.header.clone();
-        let machine = Replica::import(instance, boot, GEOMETRY, header, BTreeMap::new());
+        let images = disk.images.iter().map(|(frozen, _)| frozen.clone()).collect();
+        let machine = Replica::import(instance, boot, GEOMETRY, header, images);
         match self.flaw {
             Some(flaw) => machine.flawed(flaw),
             None => machine,
@@ -232,7 +243,7 @@ impl World {
             size: Bytes(blocks * 4096),
             children: children.collect(),
             hosts: BTreeSet::from([HOST]),
-            snapshots: Vec::new(),
+            snapshots: (1..).zip(&self.wanted).map(|(number, _)| snapshot(number)).collect(),
         }
     }
 
