@@ -63,6 +63,8 @@ pub const PATH_FAILED_GRACE: Millis = Millis::seconds(2);
 /// Moves of one volume's target back off: 1 s, doubled up to this; forgotten after a quiet time.
 pub const MOVE_BACKOFF_MIN: Millis = Millis::seconds(1);
 pub const MOVE_BACKOFF_MAX: Millis = Millis::minutes(2);
+/// While nobody serves, a successor is tried again at least this often.
+pub const SUCCESSOR_BACKOFF_MAX: Millis = Millis::seconds(5);
 pub const MOVE_QUIET: Millis = Millis::minutes(10);
 /// A target that neither serves nor fails in this time is tried elsewhere.
 pub const TARGET_START_MAX: Millis = Millis::seconds(15);

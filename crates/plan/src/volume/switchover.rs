@@ -6,7 +6,7 @@ use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
 use model::{
     HostStage, Liveness, Millis, Next, NodeId, PathHealth, Seen, Switchover, SwitchoverCause,
     SwitchoverStage, TargetStage, Wait,
-    limits::{MOVE_BACKOFF_MAX, MOVE_BACKOFF_MIN, MOVE_QUIET},
+    limits::{MOVE_BACKOFF_MAX, MOVE_BACKOFF_MIN, MOVE_QUIET, SUCCESSOR_BACKOFF_MAX},
 };
 
 use super::{Look, publish, target};
@@ -26,7 +26,7 @@ fn begin(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let target = look.target().filter(|target| target.stage != TargetStage::Stopping)?;
     let cause = target::loss(look, target).or_else(|| {
         let cause = target::unease(look, target, waits)?;
-        match backoff(look) {
+        match backoff(look, MOVE_BACKOFF_MAX) {
             None => Some(cause),
             Some(wait) => {
                 waits.push(wait);
@@ -105,9 +105,11 @@ fn republish(
     switchover: &Switchover,
     waits: &mut Vec<Wait>,
 ) -> Option<(Action, Why)> {
-    // A successor that failed is tried again elsewhere at once, but not for ever at full speed.
-    if !switchover.tried.is_empty()
-        && let Some(wait) = backoff(look)
+    // Nobody serves meanwhile. After a successor that died the next one is tried at once: nothing
+    // can go round in circles by that. One that lives and failed is a reason to slow down.
+    let mut tried = switchover.tried.iter();
+    if tried.any(|node| look.world.liveness(*node) == Liveness::Alive)
+        && let Some(wait) = backoff(look, SUCCESSOR_BACKOFF_MAX)
     {
         waits.push(wait);
         return None;
@@ -158,13 +160,13 @@ fn choose(look: &Look<'_>, switchover: &Switchover) -> Result<(NodeId, model::In
 }
 
 /// Moves in short order wait longer each time.
-fn backoff(look: &Look<'_>) -> Option<Wait> {
+fn backoff(look: &Look<'_>, most: Millis) -> Option<Wait> {
     let layout = &look.volume.layout;
     let moved_at = layout.moved_at?;
     if layout.moves == 0 || look.world.now.since(moved_at) >= MOVE_QUIET {
         return None;
     }
     let doubled = MOVE_BACKOFF_MIN.0 << layout.moves.min(16);
-    let until = moved_at + Millis(doubled).min(MOVE_BACKOFF_MAX);
+    let until = moved_at + Millis(doubled).min(most);
     (look.world.now < until).then_some(Wait::Backoff { until })
 }

@@ -116,6 +116,18 @@ fn moves_back_off() {
         ),
         &["v waits: Backoff 1003s", "v waits: ReplicaReturns v/a1 2000s"],
     );
+    // Nobody serves: it is tried again soon, however often it has moved.
+    check(
+        &format!(
+            "{DEAD} {V} on=b engine=failed moving=init from=a@0 tried=b moved=999s moves=9: {LOST}"
+        ),
+        &["v waits: Backoff 1004s", "v waits: ReplicaReturns v/a1 2000s"],
+    );
+    // A successor that died is followed at once.
+    check(
+        &format!("{DEAD} {V} on=a moving=init from=c@0 tried=a moved=999s moves=9: {LOST}"),
+        &["v: Republish b b 2 (Switchover(NodeDead))"],
+    );
 }
 
 /// HA-3: the old target's own node is the quicker cure while its process runs.
