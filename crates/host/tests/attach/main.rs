@@ -146,10 +146,10 @@ async fn commands_fail_only_after_the_give_up_time() {
     let socket = rig.publish(host.host).await;
     let mut nbd = Nbd::connect(&socket).unwrap();
     nbd.write(1, &pattern(1, 0)).unwrap();
+    let lost = Instant::now();
     for at in 0..3 {
         rig.lose(node(at)).await;
     }
-    let lost = Instant::now();
     let refused = tokio::task::spawn_blocking(move || {
         assert!(nbd.write(2, &pattern(2, 0)).is_err(), "nobody has written that");
         (nbd, lost.elapsed())
