@@ -60,3 +60,6 @@ impl<D: Clone> Target<D> {
         Some((oldest.session, oldest.arrived + self.times.hold))
     }
 }
+
+#[cfg(test)]
+mod tests;
