@@ -40,7 +40,9 @@ impl Default for Times {
             grace: Millis(2_000),
             retry: Millis(250),
             full: Millis(30_000),
-            fence: Millis(1_500),
+            // An application waits for it when a node falls silent: with the 2.5 s in which that is
+            // noticed, and the lease, it stays below five.
+            fence: Millis(1_000),
             hold: Millis(20_000),
             idle: Millis(10_000),
         }
