@@ -106,7 +106,7 @@ impl Agent {
 
     /// Runs until nobody can reach it any more. `news` is rung by the paths.
     pub(crate) async fn run(mut self, mut orders: mpsc::Receiver<Order>, news: Arc<Notify>) {
-        let mut beat = interval(rpc::limits::HEARTBEAT_PERIOD);
+        let mut beat = interval(limits::HEARD_EVERY);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let look_every = self.paths.look_every();
         self.look();
@@ -186,8 +186,10 @@ impl Agent {
     fn beat(&mut self) {
         self.look();
         let heard = Heard { nodes: self.paths.heard(), at: Instant::now() };
-        // Nobody listens while no controller is connected.
-        self.heard.send_replace(heard);
+        if !heard.nodes.is_empty() {
+            // Nobody listens while no controller is connected.
+            self.heard.send_replace(heard);
+        }
     }
 
     fn inventory(&mut self) -> HostInventory {

@@ -13,8 +13,11 @@ pub const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 /// files costs nothing, and a lost path is known well before the controller needs it.
 pub const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What was heard through a path counts no longer than this: two heartbeats.
-pub const HEARD_FOR: Duration = Duration::from_secs(1);
+/// How often it is told which nodes answered. A node that falls silent lives that much longer.
+pub const HEARD_EVERY: Duration = Duration::from_millis(250);
+
+/// What was heard counts no longer than this: a slow stream must not keep the dead alive.
+pub const HEARD_FOR: Duration = Duration::from_millis(250);
 
 /// After something failed that should not fail (no ring, no socket) it is tried again.
 pub const TRY_AGAIN: Duration = Duration::from_secs(1);

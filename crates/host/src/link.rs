@@ -10,7 +10,10 @@ use tokio::{
 };
 use tracing::{debug, info};
 
-use crate::{agent::Handle, limits};
+use crate::{
+    agent::{Handle, Heard},
+    limits,
+};
 
 /// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -58,17 +61,17 @@ async fn talk(
     mut said: mpsc::Receiver<ToController>,
     agent: &Handle,
 ) -> Result<(), FrameError> {
+    let mut heard = agent.heard.clone();
+    heard.mark_unchanged();
     let mut beat = interval(rpc::limits::HEARTBEAT_PERIOD);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let message = tokio::select! {
-            _ = beat.tick() => {
-                to.send(&ToController::Heartbeat).await?;
-                match heard(agent) {
-                    Some(heard) => heard,
-                    None => continue,
-                }
-            }
+            _ = beat.tick() => ToController::Heartbeat,
+            Ok(()) = heard.changed() => match told(&heard.borrow_and_update()) {
+                Some(message) => message,
+                None => continue,
+            },
             message = said.recv() => match message {
                 Some(message) => message,
                 None => return Ok(()),
@@ -79,8 +82,7 @@ async fn talk(
 }
 
 /// Nodes that answered a moment ago, if there are any: old news would keep the dead alive.
-fn heard(agent: &Handle) -> Option<ToController> {
-    let heard = agent.heard.borrow();
+fn told(heard: &Heard) -> Option<ToController> {
     let fresh = heard.at.elapsed() < limits::HEARD_FOR && !heard.nodes.is_empty();
     fresh.then(|| ToController::HeardThrough(heard.nodes.iter().copied().collect()))
 }
