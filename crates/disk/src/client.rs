@@ -25,10 +25,12 @@ use crate::{
 pub enum ClientError {
     #[error("no reactor can be had")]
     Reactor(#[from] uring::StartError),
-    #[error("the reactor failed")]
+    #[error("input or output failed")]
     Io(#[from] std::io::Error),
     #[error("no path to {uri} worked for {waited:?}; the last one: {reason}")]
     NoPath { uri: Uri, waited: Duration, reason: String },
+    #[error("the device is gone: {reason}")]
+    DeviceGone { reason: String },
     #[error("the volume has {is} blocks now, it had {was}")]
     Shrunk { was: u64, is: u64 },
 }

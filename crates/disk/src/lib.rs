@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod device;
 mod ledger;
 mod nbd;
+mod nbd_client;
 mod options;
 mod pattern;
 mod uri;
@@ -13,7 +15,9 @@ pub mod serve_nbd;
 pub mod verify;
 
 pub use client::{Client, ClientError, Done};
+pub use device::Device;
 pub use ledger::{Ledger, LedgerError, Promise, Wrong};
+pub use nbd_client::{NbdClient, NbdUri, NbdUriError};
 pub use options::{GiveUp, Lost, Options, PathState};
 pub use pattern::{Found, fill, look};
 pub use uri::{Uri, UriError};

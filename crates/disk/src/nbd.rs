@@ -8,7 +8,7 @@
 
 mod span;
 mod turns;
-mod wire;
+pub(crate) mod wire;
 mod work;
 
 use block::{BLOCK, Buffer};

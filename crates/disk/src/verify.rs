@@ -11,7 +11,7 @@ use block::{BLOCK, Buffer, Extent};
 use nvme::{Op, Reply, Status};
 
 use crate::{
-    Client, ClientError, Done, Ledger, LedgerError, Promise, Wrong, fill as fill_block, look,
+    ClientError, Device, Done, Ledger, LedgerError, Promise, Wrong, fill as fill_block, look,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,8 @@ pub struct Workload {
     pub flush_every: u64,
     pub blocks_max: u32,
     pub promise: Promise,
+    /// One command each so long, instead of as many as fit.
+    pub pace: Option<Duration>,
     /// Only these blocks, if not all.
     pub within: Option<Range<u64>>,
     pub seed: u64,
@@ -51,6 +53,7 @@ impl Default for Workload {
             flush_every: 64,
             blocks_max: 8,
             promise: Promise::Acknowledged,
+            pace: None,
             within: None,
             seed: 1,
         }
@@ -72,12 +75,12 @@ pub struct Tally {
 
 /// Writes every block once, and flushes.
 pub fn fill(
-    client: &mut Client,
+    client: &mut impl Device,
     ledger: &mut Ledger,
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, VerifyError> {
     let blocks = ledger.blocks();
-    let step = u32::try_from((client.attached().max_transfer / BLOCK).clamp(1, 256)).unwrap_or(1);
+    let step = u32::try_from((client.max_transfer() / BLOCK).clamp(1, 256)).unwrap_or(1);
     let mut next = 0;
     let mut runner = Runner::new(client, ledger, Promise::Acknowledged)?;
     loop {
@@ -98,12 +101,12 @@ pub fn fill(
 
 /// Reads every block and compares it with the ledger.
 pub fn check(
-    client: &mut Client,
+    client: &mut impl Device,
     ledger: &mut Ledger,
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, VerifyError> {
     let blocks = ledger.blocks();
-    let step = u32::try_from((client.attached().max_transfer / BLOCK).clamp(1, 256)).unwrap_or(1);
+    let step = u32::try_from((client.max_transfer() / BLOCK).clamp(1, 256)).unwrap_or(1);
     let mut next = 0;
     let mut runner = Runner::new(client, ledger, Promise::Acknowledged)?;
     loop {
@@ -122,7 +125,7 @@ pub fn check(
 
 /// Reads and writes at random until the time is over; every read is judged.
 pub fn run(
-    client: &mut Client,
+    client: &mut impl Device,
     ledger: &mut Ledger,
     workload: &Workload,
 ) -> Result<Tally, VerifyError> {
@@ -134,13 +137,19 @@ pub fn run(
         .clone()
         .map_or(all.clone(), |within| within.start.min(all.end)..within.end.min(all.end));
     let blocks = within.end - within.start;
-    let before = client.switches;
+    let before = client.switches();
     let mut runner = Runner::new(client, ledger, workload.promise)?;
     let mut since_flush = 0;
+    let mut due = workload.pace.map(|_| Instant::now());
     loop {
-        let is_over = Instant::now() >= end;
+        let now = Instant::now();
+        let is_over = now >= end;
         let mut misses = 0;
-        while !is_over && runner.open.len() < workload.depth && misses < 16 {
+        while !is_over
+            && due.is_none_or(|due| due <= now)
+            && runner.open.len() < workload.depth
+            && misses < 16
+        {
             if since_flush >= workload.flush_every {
                 since_flush = 0;
                 runner.flush();
@@ -155,6 +164,8 @@ pub fn run(
                 misses += 1;
                 continue;
             }
+            // What could not be sent in time is not made up for.
+            due = workload.pace.map(|pace| now + pace);
             if random.below(100) < u64::from(workload.writes) {
                 runner.write(extent)?;
                 since_flush += 1;
@@ -165,16 +176,17 @@ pub fn run(
         if runner.open.is_empty() && is_over {
             break;
         }
-        runner.take(Some(end.max(Instant::now() + Duration::from_millis(100))))?;
+        let look = end.max(now + Duration::from_millis(100));
+        runner.take(Some(due.filter(|due| *due > now).map_or(look, |due| due.min(look))))?;
     }
     runner.flush_now()?;
     let mut tally = runner.tally;
-    tally.switches = client.switches - before;
+    tally.switches = client.switches() - before;
     Ok(tally)
 }
 
-struct Runner<'a> {
-    client: &'a mut Client,
+struct Runner<'a, D> {
+    client: &'a mut D,
     ledger: &'a mut Ledger,
     promise: Promise,
     open: BTreeMap<u64, Open>,
@@ -192,9 +204,9 @@ enum Open {
     Flush(Vec<(u64, Vec<u32>)>),
 }
 
-impl<'a> Runner<'a> {
+impl<'a, D: Device> Runner<'a, D> {
     fn new(
-        client: &'a mut Client,
+        client: &'a mut D,
         ledger: &'a mut Ledger,
         promise: Promise,
     ) -> Result<Self, ClientError> {

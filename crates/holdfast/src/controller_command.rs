@@ -7,14 +7,14 @@ use clap::Args;
 use controller::{Controller, Opened, Served, Settings, StoreUrl};
 use ports::Store;
 use serde::Deserialize;
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::listen::{Trust, bind};
+use crate::{
+    ending::Ending,
+    listen::{Trust, bind},
+};
 
 /// Where engines and hosts find a controller, if nothing else is said.
 const LISTEN: &str = "127.0.0.1:7420";
@@ -45,6 +45,9 @@ pub(crate) struct ControllerCommand {
     #[arg(long)]
     #[serde(skip)]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    ending: Ending,
 }
 
 impl ControllerCommand {
@@ -68,6 +71,7 @@ impl ControllerCommand {
             advertise: self.advertise.or(file.advertise),
             insecure: self.insecure || file.insecure,
             config: None,
+            ending: self.ending,
         })
     }
 
@@ -87,8 +91,8 @@ impl ControllerCommand {
         };
         let settings = Settings { address: Some(address), ..Settings::default() };
         match url.open().await.context("opening the store")? {
-            Opened::Embedded(store) => drive(store, &settings, listener, rest).await,
-            Opened::Etcd(store) => drive(store, &settings, listener, rest).await,
+            Opened::Embedded(store) => drive(store, &settings, [listener, rest], self.ending).await,
+            Opened::Etcd(store) => drive(store, &settings, [listener, rest], self.ending).await,
         }
     }
 }
@@ -98,8 +102,8 @@ impl ControllerCommand {
 async fn drive<S: Store + Clone + 'static>(
     store: S,
     settings: &Settings,
-    listener: TcpListener,
-    rest: TcpListener,
+    [listener, rest]: [TcpListener; 2],
+    ending: Ending,
 ) -> Result<()> {
     let (stop, stop_rest) = (CancellationToken::new(), CancellationToken::new());
     let (controller, handle) = Controller::new(store.clone(), settings);
@@ -107,13 +111,10 @@ async fn drive<S: Store + Clone + 'static>(
     let mut driving = tokio::spawn(controller.run(listener, stop.clone()));
     let served = Served { handle, store };
     let mut serving = tokio::spawn(rest::serve(rest, served, stop_rest.clone()));
-    let (mut interrupted, mut terminated) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
         ended = &mut driving => bail!("the controller ended by itself: {ended:?}"),
         ended = &mut serving => bail!("the REST server ended by itself: {ended:?}"),
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
+        told = ending.told() => told?,
     }
     info!("stopping");
     stop_rest.cancel();

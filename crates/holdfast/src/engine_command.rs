@@ -11,13 +11,15 @@ use clap::{Args, ValueEnum};
 use controller::{Opened, StoreUrl};
 use engine::{Engine, Records, Served, Settings};
 use model::{Millis, NodeId};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 use uring::Backend;
 use uuid::Uuid;
 
 use self::{alone::Alone, spec::Spec};
-use crate::listen::{Trust, allow};
+use crate::{
+    ending::Ending,
+    listen::{Trust, allow},
+};
 
 /// Where targets are served, if nothing else is said: the port that NVMe/TCP has.
 const LISTEN: &str = "127.0.0.1:4420";
@@ -69,6 +71,8 @@ pub(crate) struct EngineCommand {
     /// Listen beyond loopback without TLS: anyone who reaches it is let in
     #[arg(long)]
     insecure: bool,
+    #[command(flatten)]
+    ending: Ending,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -103,9 +107,10 @@ impl EngineCommand {
             None => Records::Controllers,
             Some(urls) => open_etcd(urls).await?,
         };
+        let ending = self.ending;
         let settings = self.settings(node, records)?;
         let engine = engine::start(settings, Vec::new()).await?;
-        until_signal().await?;
+        ending.told().await?;
         info!("stopping");
         engine.stop().await;
         Ok(())
@@ -118,7 +123,7 @@ impl EngineCommand {
         self.state = self.state.or_else(|| spec.state.clone());
         let alone = Alone::open(spec.volumes.clone(), self.state.as_deref()).await?;
         let node = self.node_id.map_or(alone.node(), NodeId);
-        let advertised = self.advertise.clone();
+        let (advertised, ending) = (self.advertise.clone(), self.ending);
         let settings = self.settings(node, alone.records())?;
         let served: Vec<Served> =
             spec.devices.iter().map(spec::Device::open).collect::<Result<_>>()?;
@@ -127,7 +132,7 @@ impl EngineCommand {
         // It must not die of being told to stop while it waits for its disks.
         let ready = tokio::select! {
             ready = alone.begin(&engine) => Some(ready),
-            stopped = until_signal() => stopped.map(|()| None)?,
+            stopped = ending.told() => stopped.map(|()| None)?,
         };
         if let Some(ready) = ready {
             if let Err(error) = ready {
@@ -135,7 +140,7 @@ impl EngineCommand {
                 return Err(error);
             }
             announce(&engine, advertised.as_deref(), &exports);
-            until_signal().await?;
+            ending.told().await?;
         }
         info!("stopping");
         alone.end(&engine).await;
@@ -192,14 +197,4 @@ async fn open_etcd(urls: &str) -> Result<Records> {
         Opened::Etcd(etcd) => Ok(Records::Etcd(Box::new(etcd))),
         Opened::Embedded(_) => bail!("{urls} is no etcd"),
     }
-}
-
-pub(crate) async fn until_signal() -> Result<()> {
-    let (mut interrupted, mut terminated) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
-    }
-    Ok(())
 }

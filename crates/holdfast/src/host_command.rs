@@ -10,10 +10,7 @@ use tracing::info;
 use uring::Backend;
 use uuid::Uuid;
 
-use crate::{
-    engine_command::{identity, until_signal},
-    run_folder::RunFolder,
-};
+use crate::{ending::Ending, engine_command::identity, run_folder::RunFolder};
 
 #[derive(Debug, Args)]
 pub(crate) struct HostCommand {
@@ -43,6 +40,8 @@ pub(crate) struct HostCommand {
     /// Fail what an application has under way when nobody served the volume for so long
     #[arg(long, value_name = "SECONDS", default_value_t = GIVE_UP.as_secs())]
     give_up: u64,
+    #[command(flatten)]
+    ending: Ending,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -61,8 +60,9 @@ impl HostCommand {
         // Data has threads of its own.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
+            let ending = self.ending;
             let host = host::start(self.settings()?)?;
-            until_signal().await?;
+            ending.told().await?;
             info!("stopping");
             host.stop().await;
             Ok(ExitCode::SUCCESS)

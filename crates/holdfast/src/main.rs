@@ -10,12 +10,14 @@ mod attach_command;
 mod controller_command;
 mod disk_command;
 mod doctor;
+mod ending;
 mod engine_command;
 mod host_command;
 mod listen;
 mod pool_command;
 mod run_folder;
 mod store_command;
+mod up_command;
 mod user_command;
 
 use std::process::ExitCode;
@@ -31,6 +33,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a whole cluster on this machine: a controller, engines and a host
+    Up(up_command::UpCommand),
+    /// Stop the cluster that `up` runs
+    Down(up_command::DownCommand),
     /// Run a controller: it decides what engines and hosts do
     Controller(controller_command::ControllerCommand),
     /// Run an engine: a node's pools, replicas and targets
@@ -60,6 +66,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Up(command) => command.run(),
+        Command::Down(command) => command.run(),
         Command::Controller(command) => command.run(),
         Command::Engine(command) => command.run(),
         Command::Host(command) => command.run(),

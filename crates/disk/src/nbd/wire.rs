@@ -162,3 +162,55 @@ pub fn reply(out: &mut Vec<u8>, error: u32, cookie: u64) {
     out.extend_from_slice(&error.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
 }
+
+/// Of the client's half: the server's greeting, and that it is the new style.
+pub fn is_greeting(bytes: &[u8; 18]) -> bool {
+    let mut expected = Vec::new();
+    greeting(&mut expected);
+    bytes[..16] == expected[..16] && u16::from_be_bytes([bytes[16], bytes[17]]) & 1 != 0
+}
+
+/// Flags, and GO for whatever export there is.
+pub fn ask_go(out: &mut Vec<u8>) {
+    out.extend_from_slice(&(u32::from(FIXED_NEWSTYLE) | NO_ZEROES).to_be_bytes());
+    out.extend_from_slice(&IHAVEOPT.to_be_bytes());
+    out.extend_from_slice(&7_u32.to_be_bytes());
+    // No name, nothing asked for.
+    out.extend_from_slice(&6_u32.to_be_bytes());
+    out.extend_from_slice(&[0; 6]);
+}
+
+/// Whether an option's answer is the last one, and how many bytes follow.
+pub fn answered(head: &[u8; 20]) -> Option<(bool, usize)> {
+    let [magic @ .., _, _, _, _, r0, r1, r2, r3, l0, l1, l2, l3] = *head;
+    let rep = u32::from_be_bytes([r0, r1, r2, r3]);
+    let len = u32::from_be_bytes([l0, l1, l2, l3]);
+    let is_known = rep == Rep::Ack as u32 || rep == Rep::About as u32;
+    (u64::from_be_bytes(magic) == OPTION_REPLY && is_known && len <= 64 * 1024)
+        .then_some((rep == Rep::Ack as u32, usize::try_from(len).ok()?))
+}
+
+/// The size of the export, if that is what this tells.
+pub fn size_told(data: &[u8]) -> Option<u64> {
+    let (kind, rest) = data.split_first_chunk()?;
+    let (size, _) = rest.split_first_chunk()?;
+    (u16::from_be_bytes(*kind) == ABOUT_EXPORT).then(|| u64::from_be_bytes(*size))
+}
+
+pub fn ask(out: &mut Vec<u8>, kind: u16, flags: u16, cookie: u64, offset: u64, len: u32) {
+    out.extend_from_slice(&REQUEST.to_be_bytes());
+    out.extend_from_slice(&flags.to_be_bytes());
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&cookie.to_be_bytes());
+    out.extend_from_slice(&offset.to_be_bytes());
+    out.extend_from_slice(&len.to_be_bytes());
+}
+
+/// The error, 0 for none, and whose answer it is.
+pub fn replied(head: &[u8; 16]) -> Option<(u32, u64)> {
+    let (magic, rest) = head.split_first_chunk()?;
+    let (error, cookie) = rest.split_first_chunk()?;
+    let cookie = cookie.try_into().ok()?;
+    (u32::from_be_bytes(*magic) == SIMPLE_REPLY)
+        .then(|| (u32::from_be_bytes(*error), u64::from_be_bytes(cookie)))
+}

@@ -101,14 +101,21 @@ impl<D: Clone> Target<D> {
     pub(super) fn child_closed(&mut self, turn: &mut Turn<'_, D>, id: ReplicaId, session: u64) {
         let Some(slot) = self.slot_of(id) else { return };
         let Some(child) = self.children.get_mut(&slot) else { return };
-        let retry = match child.link {
+        let (retry, is_refused) = match child.link {
             // One that was open is tried at once, one that never opened after a while.
-            Link::Open { session: open } if open == session => turn.now,
-            Link::Opening { session: open, .. } if open == session => turn.now + self.times.retry,
+            Link::Open { session: open } if open == session => (turn.now, false),
+            Link::Opening { session: open, .. } if open == session => {
+                (turn.now + self.times.retry, child.dropped.is_some())
+            }
             _ => return,
         };
         child.link = Link::Closed { retry };
         self.dropped(turn, slot);
+        // A network that is down leaves the second try without an answer; a process that was killed
+        // refuses it at once, and would be another instance when it comes back.
+        if is_refused && !self.is_claiming() {
+            self.lose(turn, slot, Why::Unreachable);
+        }
     }
 
     /// The connection is gone; what that means depends on where the child stands.

@@ -1,0 +1,76 @@
+//! A cluster that stays up until it is told to stop.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use local::{Cluster, Member};
+
+use super::READY_WITHIN;
+use crate::ending::Ending;
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// One that ends at once each time is not started in a tight loop.
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(mut cluster: Cluster, data: &Path) -> Result<ExitCode> {
+    let began = Instant::now();
+    cluster.start_all()?;
+    let starting = async {
+        cluster.ready(READY_WITHIN).await?;
+        cluster.make_pools().await
+    };
+    tokio::select! {
+        ready = starting => ready?,
+        told = Ending::default().told() => {
+            told?;
+            cluster.stop_all()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    greet(&cluster, data, began.elapsed());
+    keep(&mut cluster).await?;
+    println!("stopping; the data stays in {}", data.display());
+    cluster.stop_all()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn greet(cluster: &Cluster, data: &Path, took: Duration) {
+    let nodes = cluster.folder.shape.nodes;
+    let kept = if cluster.folder.is_old { ", with what it held" } else { "" };
+    println!("up in {took:.1?}: a controller, {nodes} nodes with a pool each, a host{kept}");
+    println!("  users    {}", cluster.url());
+    println!("  data     {}, logs in its folder logs", data.display());
+    println!("In another terminal:");
+    let server = if cluster.url() == cli::SERVER { "" } else { " --server " };
+    let url = if server.is_empty() { String::new() } else { cluster.url() };
+    println!("  holdfast create volume music --size 1GiB --replicas 3{server}{url}");
+    println!("  holdfast attach music --host host-1{server}{url}");
+    println!("  holdfast get volumes{server}{url}");
+    println!("Ctrl-C stops it and keeps the data; `holdfast down --wipe` deletes it.");
+}
+
+/// Starts again what ends by itself, until told to stop.
+async fn keep(cluster: &mut Cluster) -> Result<()> {
+    let told = Ending::default().told();
+    tokio::pin!(told);
+    let mut due: BTreeMap<Member, Instant> = BTreeMap::new();
+    loop {
+        tokio::select! {
+            told = &mut told => return told,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        for (member, status) in cluster.ended()? {
+            println!("{member} ended ({status}); it is started again in {AGAIN_AFTER:?}");
+            due.insert(member, Instant::now() + AGAIN_AFTER);
+        }
+        let now = Instant::now();
+        for member in due.extract_if(.., |_, at| *at <= now).map(|(member, _)| member) {
+            cluster.start(member)?;
+        }
+    }
+}
