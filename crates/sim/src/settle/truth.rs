@@ -213,6 +213,17 @@ pub(super) fn roomy_pool(cluster: &Cluster, volume: &Volume) -> Option<PoolId> {
     })
 }
 
+/// A volume is being copied that has something to copy from.
+pub(super) fn copies_under_way(cluster: &Cluster) -> bool {
+    cluster.records.by_key.values().any(|record| match record {
+        Record::Volume(volume) => {
+            let copying = volume.layout.replicas.iter().any(|replica| replica.rebuilding);
+            copying && has_healthy_copy(cluster, volume)
+        }
+        _ => false,
+    })
+}
+
 fn takes_copies(cluster: &Cluster, node: NodeId) -> bool {
     matches!(cluster.records.by_key.get(&Key::Node(node)), Some(Record::Node(node))
         if !(node.spec.cordoned || node.spec.draining || node.spec.forgotten))
