@@ -12,7 +12,7 @@ use crate::{Cluster, Member};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Asks until the answer is there. A controller that cannot be reached is asked again: it may start.
+/// Asks until the answer is there. A controller that cannot be reached is asked again: it may come.
 pub async fn until<T, F: Future<Output = Result<Option<T>>>>(
     what: &str,
     within: Duration,
