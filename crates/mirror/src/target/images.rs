@@ -155,6 +155,8 @@ impl<D: Clone> Target<D> {
                 (child.lacks, child.since) = (all, None);
                 imaging.is_late = false;
             }
+            // Another try of it: what it was brought is not what the others have.
+            child.since = child.since.filter(|since| *since != image.snapshot);
             imaging.left = child.lacks.clone();
             imaging.image = Some(image.clone());
         }

@@ -96,7 +96,8 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn begin_join(&mut self, turn: &mut Turn<'_, D>) -> bool {
-        if self.record.resync_source.is_some() {
+        // Whoever is admitted while a snapshot is taken would lack it.
+        if self.record.resync_source.is_some() || self.freeze.is_some() {
             return false;
         }
         let ready = self.slots_where(|child| {
