@@ -2,7 +2,8 @@
 //!
 //! At the commit that lets it start, every replica recorded healthy has durably admitted its epoch,
 //! or its node cannot be reached. Only nodes that the simulator calls steady are judged: for the
-//! others the controller may rightly have judged them dead.
+//! others the controller may rightly have judged them dead. What a user has written off is not
+//! waited for either: its engine is told nothing more, so it would admit nothing.
 
 use alloc::format;
 
@@ -39,6 +40,7 @@ fn check(committed: Committed<'_>, seen: &Seen<'_>, report: &mut Report) {
             let found = seen.replica(replica.node, replica.pool, replica.id);
             if let Some(found) = found.filter(|found| found.epoch < target.epoch)
                 && seen.steady.contains(&replica.node)
+                && !committed.is_written_off(replica.pool, replica.node)
             {
                 let words = format!(
                     "the target of epoch {} may start while replica {} on node {} admits epoch {}",

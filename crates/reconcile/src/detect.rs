@@ -52,9 +52,11 @@ impl Detector {
         }
     }
 
-    fn is_silent(&self, heard: Option<&Heard>, now: Time) -> bool {
-        let listened = now.since(self.since) >= DEAD_AFTER;
-        listened && heard.is_none_or(|heard| now.since(heard.at) >= DEAD_AFTER)
+    /// It has missed more than one heartbeat. Well before that counts as death, or a node whose
+    /// wrong process is on record would be given up though its right one speaks.
+    fn is_quiet(&self, heard: Option<&Heard>, now: Time) -> bool {
+        let listened = now.since(self.since) >= LATE_AFTER;
+        listened && heard.is_none_or(|heard| now.since(heard.at) >= LATE_AFTER)
     }
 
     fn verdict(&self, heard: Option<&Heard>, known: Liveness, now: Time) -> Liveness {
@@ -187,9 +189,9 @@ impl<P: Planner> Reconciler<P> {
     /// A word of a node's present process; a past one's says nothing.
     pub(crate) fn node_heard(&mut self, node: NodeId, instance: InstanceId) -> bool {
         if self.registry.is_past(instance) {
-            // A late registration may have put the wrong process on record. If that one is silent
+            // A late registration may have put the wrong process on record. If that one is quiet
             // and this one still speaks, this is the one.
-            if !self.detector.is_silent(self.detector.nodes.get(&node), self.now) {
+            if !self.detector.is_quiet(self.detector.nodes.get(&node), self.now) {
                 return false;
             }
             self.registry.revive_node(node, instance);
@@ -202,7 +204,7 @@ impl<P: Planner> Reconciler<P> {
 
     pub(crate) fn host_heard(&mut self, host: HostId, instance: InstanceId) -> bool {
         if self.registry.is_past(instance) {
-            if !self.detector.is_silent(self.detector.hosts.get(&host), self.now) {
+            if !self.detector.is_quiet(self.detector.hosts.get(&host), self.now) {
                 return false;
             }
             self.registry.revive_host(host, instance);

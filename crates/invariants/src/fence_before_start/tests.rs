@@ -23,3 +23,16 @@ fn a_target_waits_for_the_fence_of_every_reachable_copy() {
     machines.steady.remove(&node(1));
     assert_eq!(check_commit_seen(&scene.records, &commit, &machines.seen()), []);
 }
+
+/// OP-2: what a user has written off is not waited for.
+#[test]
+fn a_copy_in_a_pool_that_was_given_up_is_not_waited_for() {
+    let mut scene = Scene::serving();
+    scene.legal(&scene.issue(2, 2));
+    scene.forget_pool(1);
+    let mut machines = Machines::of(&scene.records);
+    let commit = scene.apply(scene.leader, &scene.stage(TargetStage::Starting));
+    let found = machines.inventories.get_mut(&node(1)).unwrap();
+    found.replicas.get_mut(&replica(1)).unwrap().epoch = Epoch(1);
+    assert_eq!(check_commit_seen(&scene.records, &commit, &machines.seen()), []);
+}

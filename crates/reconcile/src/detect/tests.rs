@@ -34,3 +34,17 @@ fn a_closed_stream_outlasts_a_pause() {
     let closed = Heard { at: Time(DEAD), closed: true };
     assert_eq!(detector.verdict(Some(&closed), Liveness::Dead, now), Liveness::Dead);
 }
+
+/// HA-7: a process that is wrongly called past is believed again before its node is given up.
+#[test]
+fn the_wrong_process_on_record_is_doubted_before_its_node_is_dead() {
+    let mut detector = Detector::default();
+    let beats = (0..10).map(|beat| Time(beat * model::limits::HEARTBEAT_EVERY.0));
+    beats.for_each(|at| detector.begin_turn(at));
+    let heard = Heard { at: Time(2_000), closed: false };
+    let at = |late: u64| Time(2_000 + late);
+    assert!(!detector.is_quiet(Some(&heard), at(model::limits::HEARTBEAT_EVERY.0)));
+    let doubted = (0..DEAD).find(|late| detector.is_quiet(Some(&heard), at(*late))).unwrap();
+    assert!(doubted + model::limits::HEARTBEAT_EVERY.0 < DEAD, "{doubted}");
+    assert_eq!(detector.verdict(Some(&heard), Liveness::Alive, at(doubted)), Liveness::Alive);
+}

@@ -245,6 +245,12 @@ impl Target {
         let resynced = self.record.resync_source.is_some() && change.wanted.resync_source.is_none();
         let mut record = change.wanted.clone();
         record.revision = revision;
+        // Who is out gets no more writes: what was copied to it once is old from now on.
+        for (id, child) in &mut self.children {
+            if self.record.is_recorded_healthy(*id) && !record.is_recorded_healthy(*id) {
+                child.copied = [false; BLOCKS];
+            }
+        }
         self.record = record;
         ctx.out.changed = true;
         if self.phase == Phase::Stopping && self.record.clean {
