@@ -69,6 +69,7 @@ cases![
     forced_unpublish_of_a_dead_host,
     forgotten_node_frees_what_waits,
     forgotten_node_returns,
+    forgotten_pool_admits_nothing,
     forgotten_pool_with_the_last_copy,
     freed_space_wakes_a_waiting_copy,
     garbled_membership_is_waited_for,
