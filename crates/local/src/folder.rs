@@ -17,6 +17,8 @@ use crate::{Member, Ports};
 
 const MARK: &str = "cluster.json";
 const LOCK: &str = "lock";
+/// Of the host's folder, as `holdfast host` has it: the names of sockets are short.
+const HOST_NAME_MAX: usize = 64;
 const END_WITHIN: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -47,6 +49,11 @@ impl Folder {
         let is_old = mark.exists();
         if !is_old && fs::read_dir(path).is_ok_and(|mut inside| inside.next().is_some()) {
             bail!("{shown} holds other things: name an empty or a new folder with --data");
+        }
+        let host = std::path::absolute(path)?.join(Member::Host(1).to_string());
+        if host.as_os_str().len() > HOST_NAME_MAX {
+            let host = host.display();
+            bail!("{host} is too long a name for sockets: name a shorter folder with --data");
         }
         fs::create_dir_all(path.join("logs")).with_context(|| format!("making {shown}"))?;
         // Processes are told of paths in it, wherever they run.
@@ -179,6 +186,15 @@ mod tests {
         drop(folder);
         assert_eq!(Folder::open(&path, shape(1)).unwrap().shape.nodes, 5);
         assert_eq!(fs::read_to_string(disk).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_folder_too_deep_for_sockets_is_refused_and_not_made() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("x".repeat(HOST_NAME_MAX));
+        let error = Folder::open(&path, shape(1)).unwrap_err();
+        assert!(format!("{error:#}").contains("--data"), "{error:#}");
+        assert!(!path.exists());
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn greet(cluster: &Cluster, data: &Path, took: Duration) {
     let server = if cluster.url() == cli::SERVER { "" } else { " --server " };
     let url = if server.is_empty() { String::new() } else { cluster.url() };
     println!("  holdfast create volume music --size 1GiB --replicas 3{server}{url}");
-    println!("  holdfast attach music --host host-1{server}{url}");
+    println!("  holdfast attach music --run {}/host-1{server}{url}", data.display());
     println!("  holdfast get volumes{server}{url}");
     println!("Ctrl-C stops it and keeps the data; `holdfast down --wipe` deletes it.");
 }
