@@ -38,7 +38,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Run the data plane on real processes: `e2e engine [--rounds N] [--replicas N]`.
+    /// Run real processes and strike them: `e2e engine [--rounds N] [--replicas N]`,
+    /// `e2e cluster [--minutes N] [--seed N] [--store embedded|etcd]`.
     E2e {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,

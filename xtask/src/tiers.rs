@@ -37,6 +37,8 @@ pub(crate) const E2E: &[&str] =
 
 const ETCD: Need = Need { program: "etcd", installer: Installer::Apt("etcd-server") };
 
+const IP: Need = Need { program: "ip", installer: Installer::Apt("iproute2") };
+
 const FIO: Need = Need { program: "fio", installer: Installer::Apt("fio") };
 
 const QEMU_IMG: Need = Need { program: "qemu-img", installer: Installer::Apt("qemu-utils") };
@@ -155,6 +157,22 @@ pub(crate) const TIERS: &[Tier] = &[
             "2",
             "--size-mib",
             "128",
+        ]),
+    },
+    Tier {
+        name: "e2e-cluster",
+        about: "whole clusters on both stores, struck at random under verifying applications",
+        needs: &[ETCD, IP],
+        env: &[],
+        work: Work::Cargo(&[
+            "run",
+            "--quiet",
+            "--package",
+            "e2e",
+            "--bin",
+            "holdfast-e2e",
+            "--",
+            "cluster",
         ]),
     },
     Tier {

@@ -1,10 +1,11 @@
-//! `holdfast-e2e`: engines as processes, killed and stopped under a verifying workload.
+//! `holdfast-e2e`: engines or whole clusters as processes, struck under a verifying workload.
 //!
 //! Exit code 1: a block was lost or wrong, a command failed, or something never healed.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
 mod bench;
+mod cluster;
 mod fleet;
 mod report;
 mod rounds;
@@ -24,6 +25,8 @@ struct Cli {
 enum Task {
     /// Strikes each engine in turn while a host verifies every block that it reads.
     Engine(rounds::Options),
+    /// Strikes at random at a whole cluster, each process with a machine of its own.
+    Cluster(cluster::Options),
     /// Measures replicated volumes, rebuilds, and an engine that idles.
     Bench(bench::Options),
 }
@@ -31,6 +34,7 @@ enum Task {
 fn main() -> ExitCode {
     let ended = match Cli::parse().task {
         Task::Engine(options) => rounds::main(&options),
+        Task::Cluster(options) => cluster::main(&options),
         Task::Bench(options) => bench::main(&options),
     };
     match ended {

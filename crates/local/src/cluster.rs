@@ -36,9 +36,10 @@ impl Cluster {
 
     /// Every process that belongs to it.
     pub fn members(&self) -> Vec<Member> {
+        let store = self.binary.has_etcd.then_some(Member::Etcd);
         let controllers = (1..=self.binary.controllers).map(Member::Controller);
         let engines = (1..=self.folder.shape.nodes).map(Member::Engine);
-        controllers.chain(engines).chain([Member::Host(1)]).collect()
+        store.into_iter().chain(controllers).chain(engines).chain([Member::Host(1)]).collect()
     }
 
     pub fn start_all(&mut self) -> Result<()> {
@@ -88,12 +89,13 @@ impl Cluster {
         Ok(ended)
     }
 
-    /// Everything in good order: devices first, then what serves them, the controllers last.
+    /// Everything in good order: devices first, then what serves them, controllers and store last.
     pub fn stop_all(&mut self) -> Result<()> {
         let hosts = |member: &Member| matches!(member, Member::Host(_));
         let engines = |member: &Member| matches!(member, Member::Engine(_));
         self.stop_those(hosts)?;
         self.stop_those(engines)?;
+        self.stop_those(|member| *member != Member::Etcd)?;
         self.stop_those(|_| true)
     }
 
@@ -119,11 +121,22 @@ impl Cluster {
 
     /// REST of the first controller.
     pub fn url(&self) -> String {
-        format!("http://{}", self.ports().rest(1))
+        self.url_of(1)
+    }
+
+    pub fn url_of(&self, controller: u16) -> String {
+        let place = self.ports().rest(controller);
+        format!("http://{}", self.binary.at(Member::Controller(controller), place))
     }
 
     pub fn client(&self) -> Result<Client> {
         Ok(Client::new(&self.url())?)
+    }
+
+    /// Metrics, inventory and faults of a node's engine.
+    pub fn admin(&self, number: u16) -> Result<Client> {
+        let at = self.binary.at(Member::Engine(number), self.ports().admin(number));
+        Ok(Client::new(&format!("http://{at}"))?)
     }
 }
 

@@ -64,6 +64,11 @@ impl Ports {
         self.at(3 * MEMBERS_MAX + number)
     }
 
+    /// For those who ask, and for members of its own: there are none.
+    pub fn etcd(self) -> [SocketAddr; 2] {
+        [self.at(4 * MEMBERS_MAX + 2), self.at(4 * MEMBERS_MAX + 3)]
+    }
+
     fn at(self, offset: u16) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.first.saturating_add(offset)).into()
     }
@@ -82,8 +87,8 @@ mod tests {
             let (control, rest) = (ports.controller(number), ports.rest(number));
             [control, rest, ports.engine(number), ports.admin(number)]
         };
-        let all: BTreeSet<_> = (1..=MEMBERS_MAX).flat_map(each).collect();
-        assert_eq!(all.len(), usize::from(4 * MEMBERS_MAX));
+        let all: BTreeSet<_> = (1..=MEMBERS_MAX).flat_map(each).chain(ports.etcd()).collect();
+        assert_eq!(all.len(), usize::from(4 * MEMBERS_MAX + 2));
         let last = all.last().unwrap().port();
         assert!(last < ports.first + SPAN, "{last}");
     }

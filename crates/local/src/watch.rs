@@ -6,7 +6,10 @@ use anyhow::{Context as _, Result, bail};
 use hyper::Method;
 use rest::{Answer, Client, ClusterShown, Health, HostShown, NodeShown, PoolPut, PoolShown};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, sleep},
+};
 
 use crate::{Cluster, Member};
 
@@ -36,6 +39,12 @@ pub async fn until<T, F: Future<Output = Result<Option<T>>>>(
 }
 
 impl Cluster {
+    /// The etcd that belongs to it takes connections.
+    pub async fn store_answers(&self, within: Duration) -> Result<()> {
+        let at = self.binary.at(Member::Etcd, self.ports().etcd()[0]);
+        until("etcd", within, || async { Ok(TcpStream::connect(at).await.ok().map(drop)) }).await
+    }
+
     /// A controller leads, and every node and host is known and healthy.
     pub async fn ready(&self, within: Duration) -> Result<()> {
         let client = self.client()?;

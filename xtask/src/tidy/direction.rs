@@ -77,8 +77,9 @@ const TABLE: &[Allowed] = &[
                                          "mirror", "model", "nvme",
                                          "plan", "pool", "ports", "reconcile", "rest", "sim",
                                          "store", "uring"],         &[]),
-    row("e2e",         Layer::Proof,   &["block", "disk", "engine", "mirror", "model", "nvme",
-                                         "ports", "rpc", "store", "uring"],      &[]),
+    row("e2e",         Layer::Proof,   &["block", "disk", "engine", "host", "local", "mirror",
+                                         "model", "nvme", "ports", "rest", "rpc", "store",
+                                         "uring"],                  &[]),
     row("xtask",       Layer::Proof,   &["fixtures", "invariants", "model", "plan", "ports",
                                          "reconcile", "sim", "store"],           &[]),
 ];

@@ -208,8 +208,7 @@ impl Story {
     /// Bytes that the targets of an engine have copied.
     async fn copied(&self, member: Member) -> Result<u64> {
         let Member::Engine(number) = member else { return Ok(0) };
-        let admin = self.cluster.ports().admin(number);
-        let text = Client::new(&format!("http://{admin}"))?.text("/metrics").await?;
+        let text = self.cluster.admin(number)?.text("/metrics").await?;
         let lines = text.lines().filter(|l| l.starts_with("holdfast_volume_copied_bytes_total"));
         Ok(lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum())
     }
