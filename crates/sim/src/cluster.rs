@@ -162,6 +162,7 @@ impl Cluster {
         let Some((at, item)) = self.queue.pop() else { return false };
         self.now = at;
         self.events += 1;
+        self.promises.is_stirred |= !matches!(item, Item::Deliver { .. } | Item::Wake { .. });
         self.happen(item);
         self.judge();
         true

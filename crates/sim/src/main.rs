@@ -26,6 +26,11 @@ use sim::{
 
 use crate::{hunt::Hunt, summary::Summary};
 
+/// A quarter of a seed's time went to the C library's allocator: worlds are made of small things
+/// that come and go.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Debug, Parser)]
 #[command(name = "holdfast-sim", about = "Runs whole clusters from seeds, and judges every event")]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]

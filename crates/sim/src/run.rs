@@ -67,6 +67,7 @@ pub fn run(seed: u64, script: &Script, brain: NewBrain, options: Options) -> Rep
     let mut world = None;
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let cluster = world.insert(Cluster::new(seed, &script.setup, brain));
+        cluster.store.keeps_backups = script.rolls_back();
         if options.trace {
             cluster.tracing();
         }

@@ -66,6 +66,12 @@ pub struct Unreadable {
 }
 
 impl Script {
+    pub fn rolls_back(&self) -> bool {
+        let rolls =
+            |line: &Line| matches!(line.action, Action::Fault(Fault::StoreRollsBack { .. }));
+        self.lines.iter().any(rolls)
+    }
+
     pub fn parse(text: &str) -> Result<Self, Unreadable> {
         let mut script = Self::default();
         for (index, text) in text.lines().enumerate() {

@@ -153,7 +153,8 @@ impl<D: Clone> Target<D> {
             let source = self.choose_source(fenced);
             let state = source.and_then(|slot| self.children.get(&slot));
             let is_intact =
-                state.and_then(|child| child.state.as_ref()).is_some_and(|state| state.intact);
+                state.and_then(|child| child.state.as_ref()).is_some_and(|state| state.intact)
+                    || self.has_never_served();
             wanted.unflushed_lost |= !is_intact;
             if !is_intact {
                 // Every copy lost its power: only what was to outlive that does.
@@ -166,6 +167,15 @@ impl<D: Clone> Target<D> {
         wanted.clean = false;
         self.phase = Phase::Claiming;
         self.commit(turn, Asked { wanted, cause: Cause::Claim });
+    }
+
+    /// A target serves once every replica keeps its roster: where none keeps any, the volume's
+    /// first targets died before they served, and there was no write to lose. That is said only
+    /// with every replica of the record at hand.
+    fn has_never_served(&self) -> bool {
+        let state = |id: &ReplicaId| self.children.get(&self.slot_of(*id)?)?.state.as_ref();
+        let mut recorded = self.record.children.keys();
+        recorded.all(|id| state(id).is_some_and(|state| state.header.roster == Roster::ZERO))
     }
 
     /// The one that the others are made equal to: the recorded one, else an intact one.

@@ -29,6 +29,7 @@ pub(super) enum Undo {
 impl Cluster {
     pub fn inject(&mut self, fault: &Fault) {
         self.note(&format!("fault: {fault}"));
+        self.promises.is_stirred = true;
         match fault {
             Fault::Kill { party, down } => {
                 self.kill(*party);
@@ -266,6 +267,7 @@ mod tests {
     #[test]
     fn a_store_that_rolls_back_is_another_one() {
         let mut cluster = cluster();
+        cluster.store.keeps_backups = true;
         cluster.run_for(Millis::seconds(3)).unwrap();
         cluster.write_store("volume/x".into(), vec![1]);
         cluster.run_for(Millis::seconds(3)).unwrap();

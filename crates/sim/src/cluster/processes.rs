@@ -56,6 +56,7 @@ impl Cluster {
 
     /// Starts a process, if its machine has power and none runs.
     pub fn start(&mut self, party: Party) {
+        self.promises.is_stirred = true;
         if self.is_running(party) || !self.is_powered(party) {
             return;
         }
@@ -140,6 +141,7 @@ impl Cluster {
     }
 
     fn remove(&mut self, party: Party) {
+        self.promises.is_stirred = true;
         self.pauses.remove(&party);
         match party {
             Party::Store | Party::User => {}
@@ -168,6 +170,7 @@ impl Cluster {
     }
 
     pub fn power_on(&mut self, node: NodeId) {
+        self.promises.is_stirred = true;
         self.nodes.entry(node).or_default().is_powered = true;
         let span = Millis(self.random.between(200, 2_000));
         self.start_in(Party::Node(node), span);
@@ -184,6 +187,7 @@ impl Cluster {
 
     /// Stops a process without killing it: everything reaches it late.
     pub fn pause(&mut self, party: Party, span: Millis) {
+        self.promises.is_stirred = true;
         if self.is_running(party) {
             let until = self.now + span;
             let pause = self.pauses.entry(party).or_insert(Pause { until, backlog: Vec::new() });
@@ -204,6 +208,7 @@ impl Cluster {
 
     /// Nobody is paused, cut off or in bad weather any more.
     pub fn calm(&mut self) {
+        self.promises.is_stirred = true;
         let paused: Vec<_> = self.pauses.keys().copied().collect();
         for party in paused {
             if let Some(pause) = self.pauses.get_mut(&party) {
@@ -248,6 +253,7 @@ impl Cluster {
     }
 
     pub fn cut(&mut self, from: Party, to: Party, span: Millis) {
+        self.promises.is_stirred = true;
         if !self.share_a_machine(from, to) {
             self.network.cut(from, to, self.now + span);
             self.queue.push(self.now + span, Item::Healed);

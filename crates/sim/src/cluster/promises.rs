@@ -13,6 +13,9 @@ pub(super) struct Promises {
     records: invariants::Records,
     /// Since when each node and host is up and in touch with everybody.
     steady_since: BTreeMap<Party, Time>,
+    /// Who is up and in touch may have changed since that was looked at. Talk alone changes nothing
+    /// of it, and most events are talk.
+    pub(super) is_stirred: bool,
 }
 
 /// Bytes that may be promised per byte of capacity: the planner's own limit, stated again.
@@ -20,7 +23,9 @@ const OVERCOMMIT: u64 = 4;
 
 impl Cluster {
     pub(super) fn judge_commits(&mut self) {
-        self.note_steady();
+        if core::mem::take(&mut self.promises.is_stirred) {
+            self.note_steady();
+        }
         for committed in core::mem::take(&mut self.records.commits) {
             self.judge_commit(&committed);
         }

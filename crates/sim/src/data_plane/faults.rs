@@ -358,6 +358,17 @@ impl World {
         self.after(lasts * 1_000, Event::FreeSpace { node });
     }
 
+    /// A disk that ended nothing ends everything now, not when its stall was to be over.
+    fn end_stall(&mut self, node: usize) {
+        let it = &mut self.nodes[node];
+        it.stalled_until = 0;
+        let (process, waiting) = (it.process, it.disk.in_flight());
+        for _ in 0..waiting {
+            let delay = self.random.between(20, 600);
+            self.after(delay, Event::Disk { node, process });
+        }
+    }
+
     /// As much as the pool gives away.
     pub(super) fn fill(&mut self, node: usize, blocks: u64) {
         if blocks < pool::CLUSTER {
@@ -397,7 +408,7 @@ impl World {
             self.heal(a, b);
         }
         for node in 0..NODES {
-            self.nodes[node].stalled_until = 0;
+            self.end_stall(node);
             self.heal_disk(node);
             self.free_space(node);
             let process = self.nodes[node].process;

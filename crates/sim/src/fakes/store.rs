@@ -15,7 +15,9 @@ pub struct Store {
     /// Counts restorations from a backup.
     pub incarnation: u32,
     pub outage: Option<Outage>,
-    /// Backups: what the store was at these times.
+    /// Only a script that rolls it back needs backups; for others they are a tenth of the time.
+    pub keeps_backups: bool,
+    /// What the store was at these times.
     backups: VecDeque<(Time, Core)>,
     watchers: BTreeMap<Party, Revision>,
     /// Who made each revision, until the judges have taken it.
@@ -160,6 +162,9 @@ impl Store {
 
     /// Called now and then; a clone shares what did not change.
     pub fn back_up(&mut self, now: Time) {
+        if !self.keeps_backups {
+            return;
+        }
         if self.backups.back().is_none_or(|(at, _)| now.since(*at) >= Millis(1_000)) {
             self.backups.push_back((now, self.core.clone()));
             if self.backups.len() > BACKUPS_MAX {

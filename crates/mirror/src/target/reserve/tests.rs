@@ -4,7 +4,7 @@ use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use model::{
     Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId, Reserved,
-    Revision, TargetItem, Time, VolumeId,
+    Revision, Roster, TargetItem, Time, VolumeId,
 };
 use pool::Header;
 
@@ -22,6 +22,7 @@ struct World {
     store: Membership,
     is_store_up: bool,
     intact: bool,
+    kept: Roster,
     replies: Vec<u64>,
     closed: Vec<u64>,
 }
@@ -44,7 +45,12 @@ fn item() -> TargetItem {
 }
 
 /// A target that serves: the record was as given, its copy intact or not.
-fn serving(mut store: Membership, intact: bool) -> World {
+fn serving(store: Membership, intact: bool) -> World {
+    serving_from(store, intact, Roster(1))
+}
+
+/// The same with a replica that keeps this roster.
+fn serving_from(mut store: Membership, intact: bool, kept: Roster) -> World {
     store.epoch = Epoch(1);
     let seat = Seat {
         volume: store.volume,
@@ -57,7 +63,7 @@ fn serving(mut store: Membership, intact: bool) -> World {
     let (now, mut out) = (Time(1_000), Vec::new());
     let target = Target::start(seat, item(), now, &mut out);
     let (replies, closed) = (Vec::new(), Vec::new());
-    let mut world = World { target, now, store, is_store_up: true, intact, replies, closed };
+    let mut world = World { target, now, store, is_store_up: true, intact, kept, replies, closed };
     world.follow(out);
     world.later(Millis(5_000));
     assert_eq!(*world.target.phase(), Phase::Serving);
@@ -115,7 +121,8 @@ impl World {
     fn answer(&self, request: &Request<()>) -> Answer<()> {
         let Request::Fence { .. } = request else { return Answer::Done };
         let instance = InstanceId::from_u128(5);
-        let (header, snapshots) = (Header::default(), Vec::new());
+        let roster = self.kept;
+        let (header, snapshots) = (Header { roster, ..Header::default() }, Vec::new());
         Answer::Fenced(Box::new(State { instance, header, intact: self.intact, snapshots }))
     }
 
@@ -162,5 +169,15 @@ fn a_loss_of_all_power_ends_what_was_not_to_outlive_it() {
         let world = serving(store, intact);
         let is_kept = world.store.reserved == Some(reserved(lasts));
         assert_eq!(is_kept, lasts || intact, "lasts {lasts}, intact {intact}");
+    }
+}
+
+/// A first target that died between its claim and its service had nothing to lose.
+#[test]
+fn a_volume_that_never_served_has_lost_nothing() {
+    for (kept, is_lost) in [(Roster::ZERO, false), (Roster(1), true)] {
+        let store = Membership { clean: false, ..founded() };
+        let world = serving_from(store, false, kept);
+        assert_eq!(world.store.unflushed_lost, is_lost, "{kept}");
     }
 }
