@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    Handle, Inside, Journal, Settings,
+    DieAt, Handle, Inside, Journal, Settings,
     clock::Clock,
     commits::{Commits, Next},
     follow::{Followed, follow, load},
@@ -48,6 +48,7 @@ pub struct Controller<S> {
     follower: Option<Follower>,
     asks: mpsc::Receiver<Ask>,
     turns: watch::Sender<u64>,
+    dies_at: Option<DieAt>,
 }
 
 #[derive(Debug)]
@@ -98,6 +99,7 @@ impl<S: Store + Clone + 'static> Controller<S> {
             follower: None,
             asks: asked,
             turns,
+            dies_at: settings.dies_at,
         };
         (controller, Handle { asks, turns: turned })
     }
@@ -346,6 +348,10 @@ impl<S: Store + Clone + 'static> Controller<S> {
     fn changed(&mut self, event: ports::WatchEvent) {
         if let Some(follower) = &mut self.follower {
             follower.next = event.revision.next();
+        }
+        if self.dies_at.is_some_and(|stage| stage.is_in(&event.changes)) {
+            // Nothing is finished and nobody is told: that is what is asked for.
+            std::process::abort();
         }
         self.commits.look_in(&event);
         let changes: Vec<Change> = event.changes.into_iter().map(change).collect();

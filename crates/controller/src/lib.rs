@@ -15,6 +15,7 @@ pub mod limits;
 mod clock;
 mod commits;
 mod drive;
+mod fault;
 mod follow;
 mod handle;
 mod journal;
@@ -23,6 +24,7 @@ mod sessions;
 mod settings;
 
 pub use drive::Controller;
+pub use fault::DieAt;
 pub use handle::{Away, Handle, Inside};
 pub use journal::{Journal, Lead};
 pub use serve::Served;

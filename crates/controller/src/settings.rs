@@ -11,11 +11,15 @@ use store::{
 };
 use uuid::Uuid;
 
+use crate::DieAt;
+
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Where this controller takes users' requests, as a standby would reach it.
     pub address: Option<String>,
     pub periods: Periods,
+    /// For tests.
+    pub dies_at: Option<DieAt>,
 }
 
 impl Settings {

@@ -13,7 +13,6 @@ use disk::bench::{Bench, Pattern, Speed};
 use serde_json::{Value, json};
 
 use self::world::{Medium, Shape, World};
-use crate::fleet;
 
 #[derive(Clone, Debug, Args)]
 pub struct Options {
@@ -68,7 +67,7 @@ const SHAPES: [(&str, Shape); 5] = [
 
 pub fn main(options: &Options) -> Result<()> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_ansi(false).init();
-    let binary = options.binary.clone().map_or_else(fleet::built, Ok)?;
+    let binary = options.binary.clone().map_or_else(e2e::binary::built, Ok)?;
     let own = std::process::id().to_string();
     let bind = ["--all-tasks", "--cpu-list", "--pid", &HOST.to_string(), &own];
     Command::new("taskset").args(bind).output().context("binding to a core")?;

@@ -4,8 +4,6 @@
 //! from a seed, overlap, and wait for nobody's health. When they are over, everything must heal,
 //! every block must be right, and the doctor must find nothing.
 
-mod application;
-mod asking;
 mod chaos;
 mod report;
 mod run;
@@ -21,25 +19,25 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use e2e::{
+    bed::{Bed, CONTROLLERS, Stores},
+    binary::built,
+};
 use local::{Member, Network};
+use model::Bytes;
 use serde_json::json;
 
-use crate::fleet;
-
 pub(crate) use self::{
-    application::{Application, Seen},
-    asking::Asking,
     chaos::Chaos,
     report::Report,
-    run::{Bed, Stores},
-    schedule::{Planned, Random, Strike},
+    schedule::{Planned, Strike},
     watcher::Watcher,
 };
 
 /// Strikes in the short form, on each store.
 const SHORT: Duration = Duration::from_secs(20);
-const CONTROLLERS: u16 = 2;
 const NODES: u16 = 3;
+const POOL: Bytes = Bytes::mib(1024);
 
 #[derive(Clone, Debug, Args)]
 pub struct Options {
@@ -74,7 +72,7 @@ enum Machines {
 
 pub fn main(options: &Options) -> Result<()> {
     let chosen = options.inside.clone().or_else(|| options.binary.clone());
-    let binary = chosen.map_or_else(fleet::built, Ok)?;
+    let binary = chosen.map_or_else(built, Ok)?;
     let network = match options.network {
         Machines::Loopback => Network::Loopback,
         Machines::Namespaces if options.inside.is_some() => Network::Namespaces,
@@ -91,7 +89,14 @@ pub fn main(options: &Options) -> Result<()> {
     let mut kept = Vec::new();
     for store in stores {
         println!("seed {seed}, {store} store, {length:?} of strikes");
-        let bed = Bed { binary: binary.clone(), network, store: *store, nodes: NODES };
+        let bed = Bed {
+            binary: binary.clone(),
+            network,
+            store: *store,
+            nodes: NODES,
+            pool_size: POOL,
+            controller_words: Vec::new(),
+        };
         let report = runtime.block_on(run::strike(&bed, seed, length))?;
         report.print();
         kept.push(json!({ "seed": seed, "store": store.to_string(), "report": report.json() }));

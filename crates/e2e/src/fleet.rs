@@ -116,19 +116,6 @@ impl Drop for Fleet {
     }
 }
 
-/// The engines are the product's own binary, built as this program is and put beside it.
-pub fn built() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--package", "holdfast"]);
-    if own.parent().is_some_and(|folder| folder.ends_with("release")) {
-        build.arg("--release");
-    }
-    anyhow::ensure!(build.status().context("running cargo")?.success(), "it does not build");
-    Ok(own.with_file_name("holdfast"))
-}
-
 /// Outside the range from which the kernel gives ports to those who dial: a port of an engine that
 /// is away for a moment must not be given to anybody.
 fn free() -> Result<SocketAddr> {

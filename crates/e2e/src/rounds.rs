@@ -18,10 +18,7 @@ use rustix::process::Signal;
 use store::embedded::Embedded;
 use tokio::time::sleep;
 
-use crate::{
-    fleet::{self, Fleet},
-    report::Report,
-};
+use crate::{fleet::Fleet, report::Report};
 
 #[derive(Clone, Debug, Args)]
 pub struct Options {
@@ -47,7 +44,7 @@ pub fn main(options: &Options) -> Result<()> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let counts = options.replicas.map_or(vec![2, 3], |count| vec![count]);
-    let binary = options.binary.clone().map_or_else(fleet::built, Ok)?;
+    let binary = options.binary.clone().map_or_else(e2e::binary::built, Ok)?;
     for replicas in counts {
         let folder = tempfile::tempdir()?;
         let ended = runtime.block_on(run(options, &binary, replicas, folder.path()));

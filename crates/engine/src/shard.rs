@@ -96,6 +96,8 @@ pub struct Shard {
     ended: BTreeMap<VolumeId, Epoch>,
     /// Config items that a pool is working on.
     under_way: BTreeSet<settle::Work>,
+    /// Config items that a pool refused, and when.
+    failed: BTreeMap<settle::Work, Instant>,
     sequence: u64,
     is_stale: bool,
     /// Settle again before the turn ends.
@@ -144,6 +146,7 @@ impl Shard {
             refused: BTreeMap::new(),
             ended: BTreeMap::new(),
             under_way: BTreeSet::new(),
+            failed: BTreeMap::new(),
             sequence: 0,
             is_stale: false,
             is_unsettled: false,
@@ -313,6 +316,7 @@ impl Shard {
         self.tick_children(since);
         let generation = self.desired.generation();
         self.is_unsettled |= self.pools.homes.values().any(|h| h.is_worth_a_look(generation));
+        self.is_unsettled |= self.is_worth_another_try();
         let port = self.front.port.next_deadline().map(|at| self.began + at);
         let targets = self.next_target_deadline();
         let children = self.next_child_deadline().map(|at| self.began + at);

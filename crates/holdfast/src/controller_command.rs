@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
-use controller::{Controller, Opened, Served, Settings, StoreUrl};
+use clap::{Args, ValueEnum};
+use controller::{Controller, DieAt, Opened, Served, Settings, StoreUrl};
 use ports::Store;
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -41,6 +41,14 @@ pub(crate) struct ControllerCommand {
     #[arg(long)]
     #[serde(default)]
     insecure: bool,
+    /// Take faults on purpose: for tests
+    #[arg(long)]
+    #[serde(skip)]
+    allow_faults: bool,
+    /// End as if killed when a switchover is recorded at this stage
+    #[arg(long, value_enum, value_name = "STAGE", requires = "allow_faults")]
+    #[serde(skip)]
+    die_at: Option<Stage>,
     /// A TOML file with the same words as the flags
     #[arg(long)]
     #[serde(skip)]
@@ -48,6 +56,25 @@ pub(crate) struct ControllerCommand {
     #[command(flatten)]
     #[serde(skip)]
     ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Stage {
+    Init,
+    RepublishVolume,
+    ReplacePath,
+    DeleteTarget,
+}
+
+impl From<Stage> for DieAt {
+    fn from(stage: Stage) -> Self {
+        match stage {
+            Stage::Init => Self::Init,
+            Stage::RepublishVolume => Self::RepublishVolume,
+            Stage::ReplacePath => Self::ReplacePath,
+            Stage::DeleteTarget => Self::DeleteTarget,
+        }
+    }
 }
 
 impl ControllerCommand {
@@ -70,6 +97,8 @@ impl ControllerCommand {
             rest: self.rest.or(file.rest),
             advertise: self.advertise.or(file.advertise),
             insecure: self.insecure || file.insecure,
+            allow_faults: self.allow_faults,
+            die_at: self.die_at,
             config: None,
             ending: self.ending,
         })
@@ -89,7 +118,11 @@ impl ControllerCommand {
             Some(url) => url,
             None => format!("http://{}", rest.local_addr()?),
         };
-        let settings = Settings { address: Some(address), ..Settings::default() };
+        let settings = Settings {
+            address: Some(address),
+            dies_at: self.die_at.map(DieAt::from),
+            ..Settings::default()
+        };
         match url.open().await.context("opening the store")? {
             Opened::Embedded(store) => drive(store, &settings, [listener, rest], self.ending).await,
             Opened::Etcd(store) => drive(store, &settings, [listener, rest], self.ending).await,

@@ -44,6 +44,8 @@ pub struct Binary {
     pub controllers: u16,
     /// Let faults be injected: for tests.
     pub takes_faults: bool,
+    /// What controllers are told besides.
+    pub controller_words: Vec<String>,
     pub network: Network,
     /// The etcd of `store` is started with the others.
     pub has_etcd: bool,
@@ -55,7 +57,15 @@ impl Binary {
         let path = std::env::current_exe().context("finding this program")?;
         let store = format!("embedded:{}", folder.join("store").display());
         let network = Network::Loopback;
-        Ok(Self { path, store, controllers: 1, takes_faults: false, network, has_etcd: false })
+        Ok(Self {
+            path,
+            store,
+            controllers: 1,
+            takes_faults: false,
+            controller_words: Vec::new(),
+            network,
+            has_etcd: false,
+        })
     }
 
     /// With an etcd that is started with the others.
@@ -129,7 +139,7 @@ impl Binary {
             Member::Controller(number) => {
                 command.args(["controller", "--store", &self.store]);
                 command.args(["--listen", &at(ports.controller(number))]);
-                command.args(["--rest", &at(ports.rest(number))]);
+                command.args(["--rest", &at(ports.rest(number))]).args(&self.controller_words);
                 return Ok(());
             }
             Member::Engine(number) => {

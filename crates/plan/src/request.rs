@@ -127,7 +127,10 @@ pub enum Refusal {
     Impossible { why: String },
     #[error("in use by {by}")]
     InUse { by: String },
-    #[error("the controller is read-only: {why}")]
+    #[error(
+        "the controller is read-only: {why}; give it the right store, or start a new era from what \
+         the pools carry with `holdfast recover`"
+    )]
     ReadOnly { why: String },
     #[error("this controller does not lead")]
     NotLeading,

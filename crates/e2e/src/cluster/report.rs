@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use e2e::application::Seen;
 use serde_json::{Value, json};
 
-use super::{Seen, chaos::Struck, watcher::Found};
+use super::{chaos::Struck, watcher::Found};
 
 /// A pause counts for a strike if it overlaps it or begins soon after its end: whoever returns
 /// makes others wait, too.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
+use e2e::asking::Asking;
 use local::{Cluster, Member};
 use rest::{Client, TargetShown, VolumeShown};
 use tokio::{
@@ -14,7 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Asking, Strike};
+use super::Strike;
 
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);

@@ -3,7 +3,10 @@
 //! Run whenever something changed; what is already so costs a look. Nothing is destroyed but for a
 //! tombstone that names it, and what must exist is never made again.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use model::{
     Buried, Bytes, Epoch, NodeConfig, PoolId, PoolItem, ReplicaId, ReplicaItem, Revision, VolumeId,
@@ -34,6 +37,10 @@ pub(super) enum Work {
     Carry(ReplicaId),
     Export(PoolId),
 }
+
+/// What a pool refused is asked again after this time, or when the config changes. A pool that is
+/// faulted or full refuses at once: asking again at once would be a loop.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Why a replica that the config names is not here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +117,7 @@ impl Shard {
             Ok(generation) => {
                 // There may be room now for what was refused before.
                 self.refused.clear();
+                self.failed.clear();
                 self.applying.open.push((generation, reply));
                 self.is_unsettled = true;
                 self.changed();
@@ -124,6 +132,7 @@ impl Shard {
         if self.stopping.is_some() {
             return;
         }
+        self.failed.retain(|_, at| at.elapsed() < ASK_AGAIN);
         self.settle_pools();
         self.bury();
         self.settle_replicas();
@@ -201,9 +210,14 @@ impl Shard {
     }
 
     fn begin(&mut self, pool: PoolId, work: Work, request: Request) {
-        if self.under_way.insert(work) {
+        if !self.failed.contains_key(&work) && self.under_way.insert(work) {
             self.ask_pool(pool, Asker::Config(work), request);
         }
+    }
+
+    /// Something that a pool refused is due again.
+    pub(super) fn is_worth_another_try(&self) -> bool {
+        self.failed.values().any(|at| at.elapsed() >= ASK_AGAIN)
     }
 
     pub(super) fn config_done(
@@ -242,6 +256,7 @@ impl Shard {
             }
             (work, Err(error)) => {
                 warn!(%pool, ?work, %error, "a pool refused what the config wants");
+                self.failed.insert(work, Instant::now());
             }
             (_, Ok(_)) => {}
         }

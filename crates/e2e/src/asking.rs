@@ -10,8 +10,8 @@ use hyper::Method;
 use local::{Cluster, Member};
 use model::{Bytes, VolumeSpec};
 use rest::{
-    Answer, Client, Health, HostShown, NodeShown, PublicationPut, SwitchoverShown, VolumePut,
-    VolumeShown,
+    Answer, Client, ClusterShown, Health, HostShown, NodeShown, PublicationPut, SwitchoverShown,
+    VolumePut, VolumeShown,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -96,6 +96,11 @@ impl Asking {
     /// What is not as it should be, in words; nothing if all is.
     pub async fn ailing(&self) -> Result<Vec<String>> {
         let mut words = Vec::new();
+        let cluster: ClusterShown = self.get("/v1/cluster").await?;
+        if cluster.leader.is_none() {
+            words.push("nobody leads".to_owned());
+        }
+        words.extend(cluster.read_only.map(|why| format!("read-only: {why}")));
         for shown in self.all::<VolumeShown>("/v1/volumes").await? {
             let status = &shown.status.status;
             if status.health != Health::Healthy {
