@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{shell, tiers::TIERS};
 
@@ -17,6 +17,8 @@ pub(crate) struct Need {
 pub(crate) enum Installer {
     /// A system package: quick, but only root may.
     Apt(&'static str),
+    /// A Python package, into an environment of its own in the target folder.
+    Pip { package: &'static str, version: &'static str },
     /// Built from source: anybody may, but it takes minutes.
     Cargo { package: &'static str, version: &'static str },
 }
@@ -32,7 +34,7 @@ pub(crate) enum Effort {
 
 /// Meets the need, or says why it is not met.
 pub(crate) fn meet(need: &Need, effort: Effort) -> Result<(), String> {
-    if shell::on_path(need.program) {
+    if shell::on_path(need.program) || shell::python_tools().join(need.program).is_file() {
         return Ok(());
     }
     let installed = match need.installer {
@@ -40,6 +42,7 @@ pub(crate) fn meet(need: &Need, effort: Effort) -> Result<(), String> {
             return Err(format!("`{package}` is missing and apt may not be used"));
         }
         Installer::Apt(package) => apt_install(package),
+        Installer::Pip { package, version } => pip_install(package, version),
         Installer::Cargo { package, .. } if effort == Effort::Quick => {
             return Err(format!("`{package}` is missing; `--install` builds it"));
         }
@@ -84,6 +87,21 @@ fn apt_install(package: &str) -> Result<bool> {
     let install = ["install", "--yes", "--no-install-recommends", package];
     // A new machine has no package lists, an old one has stale ones: both show as a failure.
     Ok(apt(&install)? || (apt(&["update"])? && apt(&install)?))
+}
+
+/// Debian's Python comes without what makes environments: then apt has it.
+fn pip_install(package: &str, version: &str) -> Result<bool> {
+    let tools = shell::python_tools();
+    let folder = tools.parent().context("the tools have a folder")?;
+    let build = || {
+        let mut command = Command::new("python3");
+        shell::succeeds(command.args(["-m", "venv"]).arg(folder))
+    };
+    let made = build().unwrap_or(false)
+        || (may_use_apt() && apt_install("python3-venv")? && build().unwrap_or(false));
+    let wanted = format!("{package}=={version}");
+    let mut command = Command::new(tools.join("pip"));
+    Ok(made && shell::succeeds(command.args(["install", "--quiet", &wanted]))?)
 }
 
 /// Built without optimisation for speed: these tools run for a second, and build for minutes.

@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io::{BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -74,6 +74,19 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
         bail!("{} failed: {}", program.display(), out.status);
     }
     Ok(out.stdout)
+}
+
+/// Where programs of Python packages are installed: beside what cargo builds.
+pub(crate) fn python_tools() -> PathBuf {
+    let own = env::current_exe().unwrap_or_default();
+    // This program is in a folder of a profile, in that of all profiles.
+    own.ancestors().nth(2).unwrap_or(Path::new("target")).join("python/bin")
+}
+
+/// The search path, with those programs behind all others.
+pub(crate) fn search_path() -> OsString {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(env::split_paths(&path).chain([python_tools()])).unwrap_or(path)
 }
 
 /// Whether a program of this name is on the search path.

@@ -75,6 +75,7 @@ pub(crate) fn list() {
         for need in *needs {
             let source = match need.installer {
                 Installer::Apt(package) => format!("apt: {package}"),
+                Installer::Pip { package, version } => format!("pip: {package} {version}"),
                 Installer::Cargo { package, version } => format!("cargo: {package} {version}"),
             };
             println!("{:<12} needs {} ({source})", "", need.program);
@@ -110,7 +111,7 @@ fn run_tier(root: &Path, tier: &Tier, mode: Mode) -> (Outcome, Counts) {
         Mode::Ci => shell::cargo_within(root, TIER_LIMIT),
         Mode::Local | Mode::Install => shell::cargo(root),
     };
-    command.envs(tier.env.iter().copied());
+    command.env("PATH", shell::search_path()).envs(tier.env.iter().copied());
     let ran = match &tier.work {
         Work::Tidy => tidy::run(root).map(|verdict| verdict == Verdict::Good),
         Work::Cargo(args) => shell::succeeds(command.args(*args)),

@@ -47,6 +47,11 @@ const NBDFUSE: Need = Need { program: "nbdfuse", installer: Installer::Apt("libn
 
 const MKFS: Need = Need { program: "mkfs.ext4", installer: Installer::Apt("e2fsprogs") };
 
+const SCHEMATHESIS: Need = Need {
+    program: "st",
+    installer: Installer::Pip { package: "schemathesis", version: "4.32.5" },
+};
+
 const CARGO_DENY: Need = Need {
     program: "cargo-deny",
     installer: Installer::Cargo { package: "cargo-deny", version: "^0.20" },
@@ -181,6 +186,13 @@ pub(crate) const TIERS: &[Tier] = &[
         needs: &[FIO, QEMU_IMG, NBDFUSE, MKFS],
         env: &[],
         work: Work::CargoTest(&["--package", "holdfast", "--test", "tools"]),
+    },
+    Tier {
+        name: "rest-fuzz",
+        about: "bad requests at the API of a real cluster, from its document, for a minute",
+        needs: &[SCHEMATHESIS],
+        env: &[],
+        work: Work::CargoTest(&["--package", "holdfast", "--test", "rest_fuzz"]),
     },
     Tier {
         name: "deny",

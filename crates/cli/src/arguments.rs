@@ -23,6 +23,10 @@ pub enum Kind {
     Shares,
     #[value(alias = "switchover", alias = "so")]
     Switchovers,
+    /// The disks of the nodes
+    #[value(alias = "block-device", alias = "devices", alias = "bd")]
+    BlockDevices,
+    /// The cluster as a whole
     Cluster,
 }
 
@@ -38,6 +42,7 @@ impl Kind {
             Self::Hosts => "hosts",
             Self::Shares => "shares",
             Self::Switchovers => "switchovers",
+            Self::BlockDevices => "block-devices",
             Self::Cluster => "cluster",
         }
     }

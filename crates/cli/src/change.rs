@@ -193,7 +193,9 @@ async fn relabel(client: &Client, name: &str, changes: &[String]) -> Result<Chan
             }
         };
     }
-    Change::new(Kind::Nodes, Method::PUT, format!("{path}/labels"), "labelled").with(&labels)
+    let mut change = Change::new(Kind::Nodes, Method::PUT, format!("{path}/labels"), "labelled");
+    change.if_match = Some(shown.node.meta.spec_revision);
+    change.with(&labels)
 }
 
 /// Changes that need nothing but their own words.

@@ -89,7 +89,7 @@ pub(crate) async fn print(
 
 /// What a resource is called.
 pub(crate) fn name(value: &Value) -> &str {
-    let places = ["/meta/name", "/replica/id", "/volume", "/era"];
+    let places = ["/meta/name", "/replica/id", "/volume", "/name", "/era"];
     places.iter().find_map(|place| value.pointer(place).and_then(Value::as_str)).unwrap_or("-")
 }
 

@@ -156,6 +156,21 @@ fn part_columns(kind: Kind) -> (Vec<Column>, Vec<Column>) {
             ],
             Vec::new(),
         ),
+        Kind::BlockDevices => (
+            vec![
+                Column("NODE", |v, _| text(v, "/node")),
+                Column("PATH", |v, _| text(v, "/device/path")),
+                Column("SIZE", |v, _| bytes(v, "/device/size")),
+                Column("USE", |v, _| used_by(v)),
+            ],
+            vec![
+                Column("MODEL", |v, _| text(v, "/device/model")),
+                Column("SERIAL", |v, _| text(v, "/device/serial")),
+                Column("ROTATIONAL", |v, _| text(v, "/device/rotational")),
+                Column("PARTITIONS", |v, _| list(v, "/device/partitions")),
+                Column("NAME", |v, _| text(v, "/name")),
+            ],
+        ),
         _ => (
             vec![
                 Column("ERA", |v, _| text(v, "/era")),
@@ -255,6 +270,21 @@ fn scheduling(value: &Value) -> String {
         _ => "open",
     };
     word.into()
+}
+
+/// What lives on a disk, most telling first.
+fn used_by(value: &Value) -> String {
+    let pool = text(value, "/pool");
+    let is = |pointer: &str| value.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
+    let (mounted, held) = (list(value, "/device/mounted_at"), list(value, "/device/held_by"));
+    match () {
+        () if pool != "-" => format!("pool {pool}"),
+        () if mounted != "-" => format!("mounted at {mounted}"),
+        () if held != "-" => format!("held by {held}"),
+        () if list(value, "/device/partitions") != "-" => "partitioned".into(),
+        () if is("/device/read_only") => "read-only".into(),
+        () => "free".into(),
+    }
 }
 
 fn age(value: &Value, around: &Around) -> String {

@@ -1,8 +1,8 @@
 //! The controller as the REST server sees it.
 
 use plan::{Refusal, Request};
-use ports::Store;
-use rest::{Accepted, Away, Backend, Lead, RawRecord, Seen};
+use ports::{Store, StoreError};
+use rest::{Accepted, Away, Backend, Lead, RawRecord, Seen, Unread};
 use store::limits::PAGE_ENTRIES_MAX;
 use tokio::sync::watch;
 
@@ -38,10 +38,19 @@ impl<S: Store + Clone + 'static> Backend for Served<S> {
         after: Option<String>,
         limit: usize,
         at: Option<model::Revision>,
-    ) -> Result<(Vec<RawRecord>, model::Revision, Option<String>), Away> {
+    ) -> Result<(Vec<RawRecord>, model::Revision, Option<String>), Unread> {
         let limit = limit.min(PAGE_ENTRIES_MAX);
         let page = self.store.list("", after.as_deref(), limit, at).await;
-        let page = page.map_err(|error| Away { reason: error.to_string() })?;
+        let page = page.map_err(|error| {
+            let reason = error.to_string();
+            match error {
+                StoreError::Compacted { .. }
+                | StoreError::Future { .. }
+                | StoreError::Invalid { .. }
+                | StoreError::TooLarge { .. } => Unread::NoSuchRevision { reason },
+                _ => Away { reason }.into(),
+            }
+        })?;
         let records = page.entries.into_iter().map(|entry| RawRecord {
             key: entry.key,
             value: entry.value,

@@ -9,6 +9,7 @@
 pub mod fault;
 
 mod admin;
+mod block_devices;
 mod desired;
 mod device;
 mod handle;

@@ -12,7 +12,7 @@ use tokio::{
 };
 use tracing::{debug, info};
 
-use crate::handle::Handle;
+use crate::{block_devices, handle::Handle};
 
 /// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
 const RETRY_MIN: Duration = Duration::from_millis(100);
@@ -107,7 +107,7 @@ async fn listen(
         let answer = match message {
             ToEngine::Apply(config) => ToController::Applied(engine.apply(&config).await),
             ToEngine::Inventory => match engine.inventory().await {
-                Ok(inventory) => ToController::Inventory(Box::new(inventory)),
+                Ok(inventory) => whole(inventory),
                 Err(_) => return Ok(()),
             },
             ToEngine::Answer { call, answer } => {
@@ -126,6 +126,11 @@ async fn listen(
     Ok(())
 }
 
+fn whole(seen: Inventory) -> ToController {
+    let devices = block_devices::list();
+    ToController::Inventory(Box::new(Inventory { devices, ..seen }))
+}
+
 /// Whole first; then what changed, and whole again from time to time.
 async fn report(engine: &Handle, say: &Say) {
     let mut last: Option<(Inventory, Instant)> = None;
@@ -138,7 +143,7 @@ async fn report(engine: &Handle, say: &Say) {
             Some((old, at)) if at.elapsed() < WHOLE_EVERY => {
                 ToController::Difference(Box::new(Difference::between(old, &seen)))
             }
-            _ => ToController::Inventory(Box::new(seen.clone())),
+            _ => whole(seen.clone()),
         };
         let was_whole = matches!(message, ToController::Inventory(_));
         if say.send(message).await.is_err() {

@@ -406,6 +406,7 @@ impl Machines {
                 pools: BTreeMap::from([(pool(number), seen)]),
                 replicas: BTreeMap::new(),
                 targets: BTreeMap::new(),
+                devices: Vec::new(),
             };
             inventories.insert(node(number), inventory);
         }

@@ -10,8 +10,8 @@ use alloc::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, Bytes, Epoch, HostId, InstanceId, Mark, NodeId, PathSeen, Pool, PoolId, ReplicaId,
-    Revision, Roster, SnapshotId, Volume, VolumeId,
+    AttemptId, BlockDevice, Bytes, Epoch, HostId, InstanceId, Mark, NodeId, PathSeen, Pool, PoolId,
+    ReplicaId, Revision, Roster, SnapshotId, Volume, VolumeId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Inventory {
     pub pools: BTreeMap<PoolId, PoolSeen>,
     pub replicas: BTreeMap<ReplicaId, ReplicaSeen>,
     pub targets: BTreeMap<VolumeId, TargetSeen>,
+    /// The machine's disks. They change seldom: only whole inventories bring them.
+    #[serde(default)]
+    pub devices: Vec<BlockDevice>,
 }
 
 /// What changed since an earlier inventory of the same instance: `None` for what is no longer

@@ -16,6 +16,7 @@ mod observed;
 mod units;
 
 mod cluster;
+mod device;
 mod event;
 mod host;
 mod membership;
@@ -44,6 +45,7 @@ pub use config::{
     Admission, ChildItem, ConfigHead, HostConfig, HostPart, NodeConfig, NodePart, PathItem,
     PoolItem, ReplicaItem, Scope, ShareItem, SnapshotItem, TargetItem, VolumePart,
 };
+pub use device::BlockDevice;
 pub use event::{Event, EventKind, Severity};
 pub use host::{Host, HostLayout, HostSpec};
 pub use ids::*;

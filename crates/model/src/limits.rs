@@ -22,6 +22,8 @@ pub const LABEL_LENGTH_MAX: usize = 253;
 pub const HOSTS_PER_VOLUME_MAX: usize = 8;
 /// One stripe per disk; more disks than this belong into several pools, which fail apart.
 pub const DISKS_PER_POOL_MAX: usize = 16;
+/// Bytes of a path, as in Linux.
+pub const PATH_MAX: usize = 4096;
 /// Snapshots lengthen the chain that a read may walk.
 pub const SNAPSHOTS_PER_VOLUME_MAX: usize = 256;
 /// Events kept in the store: a day of a busy cluster, a few MiB.

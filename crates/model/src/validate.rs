@@ -7,7 +7,7 @@ use crate::{
     Access, Bytes, Labels, Millis, PoolSpec, Publish, Time, VolumeSpec,
     limits::{
         ATTEMPT_DEADLINE_MAX, ATTEMPT_DEADLINE_MIN, DISKS_PER_POOL_MAX, HOSTS_PER_VOLUME_MAX,
-        LABEL_LENGTH_MAX, LABELS_MAX, NAME_LENGTH_MAX, REBUILD_WAIT_MAX, REPLICAS_MAX,
+        LABEL_LENGTH_MAX, LABELS_MAX, NAME_LENGTH_MAX, PATH_MAX, REBUILD_WAIT_MAX, REPLICAS_MAX,
         VOLUME_SIZE_MAX, VOLUME_SIZE_MIN, VOLUME_SIZE_STEP,
     },
 };
@@ -49,6 +49,12 @@ pub fn labels(field: &'static str, labels: &Labels) -> Checked {
         return Err(Invalid::new(field, format!("{} labels", labels.len()), limit));
     }
     for (key, value) in labels {
+        // A selector is written key=value,key=value, and both are printed to terminals.
+        let strange = |c: char| c.is_control() || c == ',';
+        if key.contains(|c| strange(c) || c == '=') || value.contains(strange) {
+            let limit = "without commas and control characters, and no '=' in a key";
+            return Err(Invalid::new(field, format!("{key:?}={value:?}"), limit));
+        }
         if key.is_empty() || key.len() > LABEL_LENGTH_MAX || value.len() > LABEL_LENGTH_MAX {
             let limit = format!("a key and value of at most {LABEL_LENGTH_MAX} characters");
             return Err(Invalid::new(field, format!("{key}={value}"), limit));
@@ -77,9 +83,8 @@ impl VolumeSpec {
             return Err(Invalid::new("spec.replicas", self.replicas, limit));
         }
         labels("spec.topology.affinity", &self.topology.affinity)?;
-        if let Some(key) = self.topology.spread.iter().find(|key| key.is_empty()) {
-            return Err(Invalid::new("spec.topology.spread", format!("{key:?}"), "a label key"));
-        }
+        let spread = self.topology.spread.iter().map(|key| (key.clone(), String::new()));
+        labels("spec.topology.spread", &spread.collect())?;
         if let Some(wait) = self.policy.rebuild_wait.filter(|wait| *wait > REBUILD_WAIT_MAX) {
             let limit = format!("at most {REBUILD_WAIT_MAX}");
             return Err(Invalid::new("spec.policy.rebuild_wait", wait, limit));
@@ -123,8 +128,12 @@ impl PoolSpec {
             let limit = format!("from 1 to {DISKS_PER_POOL_MAX}");
             return Err(Invalid::new("spec.disks", format!("{count} disks"), limit));
         }
-        if let Some(disk) = self.disks.iter().find(|disk| !disk.starts_with('/')) {
-            return Err(Invalid::new("spec.disks", format!("{disk:?}"), "an absolute path"));
+        let is_path = |disk: &&String| {
+            disk.starts_with('/') && disk.len() <= PATH_MAX && !disk.contains(char::is_control)
+        };
+        if let Some(disk) = self.disks.iter().find(|disk| !is_path(disk)) {
+            let shown: String = disk.chars().take(80).collect();
+            return Err(Invalid::new("spec.disks", format!("{shown:?}"), "an absolute path"));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AttemptId, Bytes, Epoch, Extra, HostId, Meta, Millis, Replica, ReplicaId, ShareLayout,
     ShareSpec, SnapshotId, Switchover, Target, TargetRef, Time, Topology, VolumeId,
+    limits::{REPLICAS_MAX, VOLUME_SIZE_MAX, VOLUME_SIZE_MIN, VOLUME_SIZE_STEP},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +26,13 @@ pub struct Volume {
 /// Written only by users' requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeSpec {
+    #[schemars(extend(
+        "minimum" = VOLUME_SIZE_MIN.0,
+        "maximum" = VOLUME_SIZE_MAX.0,
+        "multipleOf" = VOLUME_SIZE_STEP.0
+    ))]
     pub size: Bytes,
+    #[schemars(range(min = 1, max = REPLICAS_MAX))]
     pub replicas: u8,
     /// Space is taken when it is written, not when it is promised.
     #[serde(default)]

@@ -11,8 +11,8 @@ mod volume;
 use alloc::{boxed::Box, collections::BTreeSet, format, string::String};
 
 use model::{
-    AttemptId, Bytes, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec, Record, ReplicaId,
-    SnapshotId, Subject, Time, Txn, VolumeId, VolumeSpec,
+    AttemptId, Buried, Bytes, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec, Record,
+    ReplicaId, SnapshotId, Subject, Time, Txn, VolumeId, VolumeSpec,
 };
 
 use crate::World;
@@ -34,6 +34,7 @@ pub enum Request {
     },
     LabelNode {
         node: NodeId,
+        if_spec: Option<u64>,
         labels: Labels,
     },
     CordonNode {
@@ -226,6 +227,25 @@ fn claim_name(
     let key = Key::name(kind, name);
     let read_at = world.revision_of(&key);
     Ok(txn.put(key, Record::Name(format!("{id}")), read_at))
+}
+
+/// An id is never used again: a node that has yet to destroy what had it would destroy the new one.
+fn refuse_buried(
+    world: &World,
+    id: &impl core::fmt::Display,
+    is_it: impl Fn(&Buried) -> bool,
+) -> Result<(), Refusal> {
+    let holds = |view: &&crate::world::NodeView| view.tombstones.keys().any(&is_it);
+    match world.nodes.values().find(holds) {
+        None => Ok(()),
+        Some(view) => {
+            let node = &view.record.meta.name;
+            let why = format!(
+                "id {id} was used before, and node {node} has yet to remove that: make a new id"
+            );
+            Err(Refusal::Conflict { why })
+        }
+    }
 }
 
 fn not_found(what: &str, id: &impl core::fmt::Display) -> Refusal {

@@ -25,7 +25,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
         after: Option<String>,
         limit: usize,
         at: Option<Revision>,
-    ) -> impl Future<Output = Result<(Vec<RawRecord>, Revision, Option<String>), Away>> + Send;
+    ) -> impl Future<Output = Result<(Vec<RawRecord>, Revision, Option<String>), Unread>> + Send;
 }
 
 /// The state at one moment.
@@ -69,4 +69,14 @@ pub struct RawRecord {
 #[error("{reason}")]
 pub struct Away {
     pub reason: String,
+}
+
+/// Why records are not shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    #[error(transparent)]
+    Away(#[from] Away),
+    /// The store no longer keeps, or does not yet have, what it held at that revision.
+    #[error("{reason}")]
+    NoSuchRevision { reason: String },
 }

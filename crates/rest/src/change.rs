@@ -106,6 +106,7 @@ impl Wish {
 
     /// The planner's request for it.
     pub(crate) fn request(&self, world: &World) -> Result<Request, Problem> {
+        self.check_revision(world)?;
         let name = self.name.as_str();
         match (&self.operation, &self.body) {
             (Operation::PutPool, Body::Pool(put)) => self.put_pool(world, put),
@@ -120,8 +121,9 @@ impl Wish {
                 accept_data_loss: recover.accept_data_loss.iter().copied().collect(),
             }),
             (Operation::LabelNode, Body::Labels(labels)) => {
-                let (node, labels) = (node_id(world, name)?, labels.clone());
-                Ok(Request::LabelNode { node, labels })
+                let (node, if_spec, labels) =
+                    (node_id(world, name)?, self.if_match, labels.clone());
+                Ok(Request::LabelNode { node, if_spec, labels })
             }
             (Operation::Cordon | Operation::Uncordon, _) => {
                 let cordoned = self.operation == Operation::Cordon;
@@ -141,7 +143,6 @@ impl Wish {
             return self.put_volume(world, put);
         }
         let volume = volume_id(world, &self.name)?;
-        self.check_revision(world, volume)?;
         let if_spec = self.if_match;
         match (&self.operation, &self.body) {
             (Operation::DeleteVolume, _) => {
@@ -176,15 +177,18 @@ impl Wish {
         }
     }
 
-    fn check_revision(&self, world: &World, id: model::VolumeId) -> Result<(), Problem> {
-        let now = world.volume(id).map(|view| view.record.meta.spec_revision);
-        match (self.if_match, now) {
-            (Some(seen), Some(now)) if seen != now => {
-                let detail = format!("the spec is at revision {now}, not {seen}: read it again");
-                Err(Problem::new("stale-revision", detail))
-            }
-            _ => Ok(()),
+    /// What a user saw must be there still, and be the same.
+    fn check_revision(&self, world: &World) -> Result<(), Problem> {
+        let Some(seen) = self.if_match else { return Ok(()) };
+        let Some(kind) = self.kind() else {
+            return Err(Problem::field("If-Match", "a cluster has no revision of its spec"));
+        };
+        let now = spec_revision(world, kind, &self.name)?;
+        if seen == now {
+            return Ok(());
         }
+        let detail = format!("the spec is at revision {now}, not {seen}: read it again");
+        Err(Problem::new("stale-revision", detail))
     }
 
     fn put_volume(&self, world: &World, put: &VolumePut) -> Result<Request, Problem> {
@@ -192,9 +196,7 @@ impl Wish {
         refuse_unknown("spec.topology", &put.spec.topology.extra)?;
         refuse_unknown("spec.policy", &put.spec.policy.extra)?;
         let Ok(id) = volume_id(world, &self.name) else {
-            if self.if_match.is_some() {
-                return Err(Problem::not_found("volume", &self.name));
-            }
+            refuse_given(&put.spec)?;
             let id = put.id.unwrap_or_else(|| model::VolumeId(Uuid::new_v4()));
             let (name, labels) = (self.name.clone(), put.labels.clone());
             let spec = Box::new(put.spec.clone());
@@ -204,7 +206,6 @@ impl Wish {
             let detail = format!("{:?} is volume {id}, not {other}", self.name);
             return Err(Problem::new("name-taken", detail));
         }
-        self.check_revision(world, id)?;
         let Some(view) = world.volume(id) else {
             return Err(Problem::not_found("volume", &self.name));
         };
@@ -290,6 +291,21 @@ impl Wish {
     }
 }
 
+fn spec_revision(world: &World, kind: Kind, name: &str) -> Result<u64, Problem> {
+    let gone = || Problem::not_found(kind.noun(), name);
+    let found = match kind {
+        Kind::Nodes => world.node(node_id(world, name)?).map(|view| view.record.meta.spec_revision),
+        Kind::Pools => {
+            world.pools.get(&pool_id(world, name)?).map(|view| view.record.meta.spec_revision)
+        }
+        Kind::Snapshots => {
+            world.snapshots.get(&snapshot_id(world, name)?).map(|found| found.meta.spec_revision)
+        }
+        _ => world.volume(volume_id(world, name)?).map(|view| view.record.meta.spec_revision),
+    };
+    found.ok_or_else(gone)
+}
+
 /// Fields of a spec that a user gives and that differ. What other routes change is not compared as
 /// long as it is left out.
 fn differing(old: &VolumeSpec, new: &VolumeSpec) -> Vec<String> {
@@ -314,6 +330,20 @@ fn differing(old: &VolumeSpec, new: &VolumeSpec) -> Vec<String> {
     };
     let fields = new.into_iter().filter(|(field, value)| old.get(field) != Some(value));
     fields.map(|(field, _)| field).collect()
+}
+
+/// What other routes give a volume is not given at its birth; left out silently, it would be missed
+/// later.
+fn refuse_given(spec: &VolumeSpec) -> Result<(), Problem> {
+    let given = [
+        ("spec.publish", spec.publish.is_some(), "make it first, then PUT its /publication"),
+        ("spec.share", spec.share.is_some(), "make it first, then PUT its /share"),
+        ("spec.promote", spec.promote.is_some(), "a new volume has nothing to promote"),
+        ("spec.severed", !spec.severed.is_empty(), "a new volume has no hosts"),
+        ("spec.deleting", spec.deleting, "a new volume is not deleted"),
+    ];
+    let wrong = given.into_iter().find(|(_, is_given, _)| *is_given);
+    wrong.map_or(Ok(()), |(field, _, detail)| Err(Problem::field(field, detail)))
 }
 
 /// What is stored keeps fields of a newer version; what a user sends has none.

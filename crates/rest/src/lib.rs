@@ -27,16 +27,16 @@ mod server;
 
 mod client;
 
-pub use backend::{Accepted, Away, Backend, Lead, RawRecord, Seen};
+pub use backend::{Accepted, Away, Backend, Lead, RawRecord, Seen, Unread};
 pub use client::{Answer, Client, ClientError, EventStream, encode};
 pub use openapi::document;
 pub use preview::{Impact, Preview, StepShown};
 pub use problem::{FieldError, Problem};
 pub use server::{router, serve};
 pub use shape::{
-    ClusterShown, EventShown, Health, HostShown, NodeShown, NodeStatus, Page, PoolPut, PoolShown,
-    PoolStatus, Promote, PublicationPut, RecordShown, Recover, ReplicaShown, SharePut, ShareShown,
-    SnapshotPut, SnapshotShown, Status, SwitchoverShown, TargetShown, VolumePut, VolumeShown,
-    VolumeStatus,
+    BlockDeviceShown, ClusterShown, EventShown, Health, HostShown, NodeShown, NodeStatus, Page,
+    PoolPut, PoolShown, PoolStatus, Promote, PublicationPut, RecordShown, Recover, ReplicaShown,
+    SharePut, ShareShown, SnapshotPut, SnapshotShown, Status, SwitchoverShown, TargetShown,
+    VolumePut, VolumeShown, VolumeStatus,
 };
 pub use why::{Cause, Why};

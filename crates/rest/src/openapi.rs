@@ -1,16 +1,24 @@
 //! The OpenAPI document: schemas from the types themselves, paths from the table of routes.
 
+use model::limits::NAME_LENGTH_MAX;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ClusterShown, EventShown, HostShown, NodeShown, Page, PoolPut, PoolShown, Preview, Problem,
-    Promote, PublicationPut, RecordShown, Recover, ReplicaShown, SharePut, ShareShown, SnapshotPut,
-    SnapshotShown, SwitchoverShown, TargetShown, VolumePut, VolumeShown, Why,
+    BlockDeviceShown, ClusterShown, EventShown, HostShown, NodeShown, Page, PoolPut, PoolShown,
+    Preview, Problem, Promote, PublicationPut, RecordShown, Recover, ReplicaShown, SharePut,
+    ShareShown, SnapshotPut, SnapshotShown, SwitchoverShown, TargetShown, VolumePut, VolumeShown,
+    Why,
     problem::CODES,
     routes::{Operation, ROUTES, Route},
-    wait,
+    wait, why,
 };
+
+/// What may be the name of something new.
+const NAME: &str = "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$";
+
+/// A number of an event.
+const NUMBER: &str = "^[0-9]{1,18}$";
 
 /// The whole document.
 pub fn document() -> Value {
@@ -62,26 +70,39 @@ fn parameters(route: &Route) -> Value {
     let mut parameters = Vec::new();
     for part in route.path.split('/') {
         if let Some(name) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-            let schema = json!({ "type": "string", "minLength": 1 });
+            let schema = match name {
+                "kind" => json!({ "type": "string", "enum": why::KINDS }),
+                "name" if route.operation.is_making() => {
+                    json!({ "type": "string", "pattern": NAME, "maxLength": NAME_LENGTH_MAX })
+                }
+                _ => json!({ "type": "string", "minLength": 1 }),
+            };
             parameters
                 .push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
         }
     }
     for name in route.query {
-        let (schema, words) = parameter(name);
+        let (schema, words) = match (*name, route.operation) {
+            ("after", Operation::Events) => {
+                (json!({ "type": "string", "pattern": NUMBER }), "The number of the event before.")
+            }
+            (name, _) => parameter(name),
+        };
         parameters.push(json!({
             "name": name, "in": "query", "description": words, "schema": schema
         }));
     }
     if route.operation.is_change() {
         parameters.push(json!({
-            "name": "If-Match", "in": "header", "schema": { "type": "string" },
+            "name": "If-Match", "in": "header",
+            "schema": { "type": "string", "pattern": "^\"?[0-9]{1,18}\"?$" },
             "description": "The spec's revision that was read; a stale one is refused.",
         }));
     }
     if route.operation == Operation::Events {
         parameters.push(json!({
-            "name": "Last-Event-ID", "in": "header", "schema": { "type": "string" },
+            "name": "Last-Event-ID", "in": "header",
+            "schema": { "type": "string", "pattern": NUMBER },
             "description": "The stream goes on after this event.",
         }));
     }
@@ -105,7 +126,10 @@ fn parameter(name: &str) -> (Value, &'static str) {
             json!({ "type": "string", "pattern": "^[0-9]{1,3}(ms|s)$" }),
             "How long to wait; 202 if it is not so by then.",
         ),
-        "if-plan" => (json!({ "type": "string" }), "The `plan` of a preview; refused if another."),
+        "if-plan" => (
+            json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" }),
+            "The `plan` of a preview; refused if another.",
+        ),
         "dry-run" => (json!({ "type": "boolean" }), "Only tell what would be done."),
         "force" => (json!({ "type": "boolean" }), "Do not wait for the host's word: it is fenced."),
         _ => (json!({ "type": "boolean" }), "Delete its snapshots too."),
@@ -130,6 +154,8 @@ fn responses(route: &Route) -> Value {
     responses.insert("200".into(), json!({ "description": "Done.", "content": ok }));
     if route.operation.is_change() {
         responses.insert("201".into(), json!({ "description": "Made.", "content": ok }));
+    }
+    if route.operation.is_change() || route.query.contains(&"wait") {
         responses.insert("204".into(), json!({ "description": "Gone." }));
     }
     if route.query.contains(&"wait") {
@@ -189,7 +215,7 @@ fn register(generator: &mut SchemaGenerator, pages: &mut Map<String, Value>) {
         )*};
     }
     page!(NodeShown PoolShown VolumeShown TargetShown ReplicaShown SnapshotShown HostShown);
-    page!(ShareShown SwitchoverShown EventShown RecordShown);
+    page!(ShareShown SwitchoverShown EventShown RecordShown BlockDeviceShown);
     generator.subschema_for::<VolumePut>();
     generator.subschema_for::<PoolPut>();
     generator.subschema_for::<SnapshotPut>();

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash as _, Hasher};
 
-use model::{Bytes, Revision, Subject, Txn, VolumeId, Write};
+use model::{Bytes, NodeId, Revision, Subject, Txn, VolumeId, Write};
 use plan::{Request, World};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct Preview {
     pub steps: Vec<StepShown>,
     /// What is waited for after that.
     pub waits: Vec<String>,
-    /// Volumes that have fewer copies, or none, afterwards.
+    /// Volumes that have fewer copies afterwards, or are copied or moved, or cut off from a host.
     pub impact: Vec<Impact>,
 }
 
@@ -173,8 +173,45 @@ fn impact(world: &World, request: &Request) -> Vec<Impact> {
         Request::ForgetPool { pool } => {
             losses(world, "the copy in this pool is given up", |replica| replica.pool == *pool)
         }
+        Request::DrainNode { node, draining: true } => moves(world, *node),
+        Request::UnpublishVolume { volume, host, force: true, .. } => {
+            let host = readable(world, &host.to_string());
+            let words = format!("host {host} is cut off, whatever it has under way");
+            vec![unchanged(world, *volume, Bytes::ZERO, words)]
+        }
+        Request::PromoteVolume { volume, .. } => {
+            let words = "writes that only the lost copies had are gone for good".to_owned();
+            vec![unchanged(world, *volume, Bytes::ZERO, words)]
+        }
         _ => Vec::new(),
     }
+}
+
+/// A volume that keeps its copies.
+fn unchanged(world: &World, id: VolumeId, copied: Bytes, words: String) -> Impact {
+    let healthy = world.redundancy(id);
+    let volume = volume_name(world, id);
+    Impact { volume, copies_before: healthy, copies_after: healthy, copied, words }
+}
+
+/// Volumes with a copy or a target on a node that is drained. A copy leaves when another one is
+/// whole, so none is missing meanwhile.
+fn moves(world: &World, node: NodeId) -> Vec<Impact> {
+    let volumes = world.index.volume_ids_on(node).filter_map(|id| world.volume(id));
+    let shown = volumes.filter_map(|view| {
+        let layout = &view.record.layout;
+        let has_copy = layout.replicas.iter().any(|replica| replica.node == node);
+        let has_target = layout.target.as_ref().is_some_and(|target| target.node == node);
+        let words = match (has_copy, has_target) {
+            (true, true) => "its copy here is made anew elsewhere; its target moves, with a pause",
+            (true, false) => "its copy here is made anew elsewhere before this one goes",
+            (false, true) => "its target moves to another node, with a pause",
+            (false, false) => return None,
+        };
+        let copied = if has_copy { layout.size } else { Bytes::ZERO };
+        Some(unchanged(world, view.record.meta.id, copied, words.to_owned()))
+    });
+    shown.collect()
 }
 
 /// Volumes with a healthy copy among those named.

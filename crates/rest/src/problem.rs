@@ -4,7 +4,7 @@ use plan::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Away;
+use crate::{Away, Unread};
 
 /// Why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
@@ -46,6 +46,7 @@ pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("conflict", 409, "The resource is not as the request supposes"),
     ("in-use", 409, "The resource is in use"),
     ("name-taken", 409, "The name is taken"),
+    ("no-such-revision", 410, "The store does not keep that revision"),
     ("plan-changed", 412, "The plan is not the one that was shown"),
     ("stale-revision", 412, "The spec changed since it was read"),
     ("too-large", 413, "The request is too large"),
@@ -101,6 +102,15 @@ impl From<Refusal> for Problem {
             Refusal::ReadOnly { .. } => Self::new("read-only", detail),
             Refusal::NotLeading => Self::new("not-leading", detail),
             Refusal::StoreUnavailable => Self::new("store-unavailable", detail),
+        }
+    }
+}
+
+impl From<Unread> for Problem {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Away(away) => away.into(),
+            Unread::NoSuchRevision { reason } => Self::new("no-such-revision", reason),
         }
     }
 }

@@ -44,6 +44,14 @@ impl Query {
         }
     }
 
+    /// The fingerprint of a preview.
+    pub(crate) fn plan(&self) -> Result<Option<&str>, Problem> {
+        let Some(plan) = self.get("if-plan") else { return Ok(None) };
+        let shaped = plan.len() == 16 && plan.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let detail = "it must be the `plan` of a dry run, 16 hexadecimal digits";
+        if shaped { Ok(Some(plan)) } else { Err(Problem::field("if-plan", detail)) }
+    }
+
     /// `a=1,b=2`.
     pub(crate) fn labels(&self) -> Result<Labels, Problem> {
         let Some(text) = self.get("labels") else { return Ok(Labels::new()) };

@@ -1,5 +1,6 @@
 //! From the world to what is shown: one kind of resource per file.
 
+mod block_device;
 mod host;
 mod names;
 mod node;
@@ -34,6 +35,7 @@ pub(crate) enum Kind {
     Hosts,
     Shares,
     Switchovers,
+    BlockDevices,
 }
 
 /// One resource in a list, before it is made: lists are long and pages are not.
@@ -82,6 +84,7 @@ fn items(world: &World, kind: Kind) -> Vec<Item<'_>> {
         Kind::Hosts => host::items(world),
         Kind::Shares => share::items(world),
         Kind::Switchovers => switchover::items(world),
+        Kind::BlockDevices => block_device::items(world),
     }
 }
 
@@ -97,11 +100,20 @@ pub(crate) fn one(world: &World, kind: Kind, name: &str) -> Result<Value, Proble
         Kind::Targets => value(&target::shown(world, volume_id(world, name)?)),
         Kind::Shares => value(&share::shown(world, volume_id(world, name)?)),
         Kind::Switchovers => value(&switchover::shown(world, volume_id(world, name)?)),
+        Kind::BlockDevices => value(&block_device::shown(world, name)?),
     };
     if value.is_null() { Err(Problem::not_found(kind.noun(), name)) } else { Ok(value) }
 }
 
 impl Kind {
+    /// Part of something that has a record of its own.
+    pub(crate) const fn is_part(self) -> bool {
+        matches!(
+            self,
+            Self::Targets | Self::Replicas | Self::Shares | Self::Switchovers | Self::BlockDevices
+        )
+    }
+
     pub(crate) const fn noun(self) -> &'static str {
         match self {
             Self::Nodes => "node",
@@ -113,6 +125,7 @@ impl Kind {
             Self::Hosts => "host",
             Self::Shares => "share",
             Self::Switchovers => "switchover",
+            Self::BlockDevices => "block device",
         }
     }
 }

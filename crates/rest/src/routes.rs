@@ -86,6 +86,11 @@ impl Operation {
         )
     }
 
+    /// Whether it makes what it names.
+    pub(crate) const fn is_making(self) -> bool {
+        matches!(self, Self::PutVolume | Self::PutPool | Self::PutSnapshot)
+    }
+
     /// The name of the operation in the document.
     pub(crate) fn id(self) -> String {
         match self {
@@ -100,8 +105,8 @@ impl Operation {
 }
 
 fn singular(kind: Kind) -> String {
-    let noun = kind.noun();
-    noun[..1].to_ascii_uppercase() + &noun[1..]
+    let words = kind.noun().split(' ');
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
 const NONE: &[&str] = &[];
@@ -149,6 +154,8 @@ pub(crate) const ROUTES: &[Route] = &[
     get("/v1/shares/{name}", Operation::One(Kind::Shares), "ShareShown"),
     get("/v1/switchovers", Operation::List(Kind::Switchovers), "PageOfSwitchoverShown"),
     get("/v1/switchovers/{name}", Operation::One(Kind::Switchovers), "SwitchoverShown"),
+    get("/v1/block-devices", Operation::List(Kind::BlockDevices), "PageOfBlockDeviceShown"),
+    get("/v1/block-devices/{name}", Operation::One(Kind::BlockDevices), "BlockDeviceShown"),
 
     change(Verb::Put, "/v1/volumes/{name}", Operation::PutVolume,
         "Makes a volume, or changes its size or its count of replicas", Some("VolumePut"),

@@ -199,9 +199,9 @@ impl<B: Backend> App<B> {
             let parsed = text.map(str::parse::<u64>);
             parsed.transpose().map_err(|_| Problem::field(field, "it must be an event's number"))
         };
+        let header = number(asked.header("last-event-id"), "Last-Event-ID")?;
         let accepts = asked.header("accept").unwrap_or_default();
         if accepts.contains("text/event-stream") {
-            let header = number(asked.header("last-event-id"), "Last-Event-ID")?;
             let last = header.or(number(query.after(), "after")?);
             return events::stream(self.backend.clone(), last, self.stop.clone()).await;
         }
@@ -213,8 +213,9 @@ impl<B: Backend> App<B> {
     }
 
     async fn records(&self, query: &Query) -> Answer {
-        let at = query.get("at").map(str::parse).transpose();
-        let at = at.map_err(|_| Problem::field("at", "it must be a revision"))?;
+        let at = query.get("at").map(str::parse::<u64>).transpose();
+        let at = at.ok().filter(|at| *at != Some(0));
+        let at = at.ok_or_else(|| Problem::field("at", "it must be a revision"))?;
         let after = query.after().map(str::to_owned);
         let limit = query.limit()?;
         let (found, revision, next) =
@@ -252,7 +253,7 @@ impl<B: Backend> App<B> {
         wish.host = asked.param("host");
         let condition = Condition::read(query)?;
         let deadline = Instant::now() + query.timeout()?;
-        let plan = query.get("if-plan").map(str::to_owned);
+        let plan = query.plan()?.map(str::to_owned);
         let is_dry = query.is_set("dry-run")?;
         let looking = is_dry || plan.is_some();
         let kind = wish.kind();

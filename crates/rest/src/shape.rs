@@ -3,8 +3,9 @@
 //! Stored resources keep their own shape; a new field of theirs needs nothing here.
 
 use model::{
-    Bytes, Event, Host, HostId, Labels, Millis, Node, Pool, Replica, ShareLayout, ShareSpec,
-    Snapshot, Switchover, Target, Volume, VolumeSpec,
+    BlockDevice, Bytes, Event, Host, HostId, Labels, Millis, Node, Pool, Replica, ShareLayout,
+    ShareSpec, Snapshot, Switchover, Target, Volume, VolumeSpec,
+    limits::{DISKS_PER_POOL_MAX, HOSTS_PER_VOLUME_MAX},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,21 @@ pub struct ReplicaShown {
     pub seen: String,
 }
 
+/// A disk of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockDeviceShown {
+    /// The node's name, a colon and the device's: it finds this one.
+    pub name: String,
+    /// The name of its node.
+    pub node: String,
+    pub device: BlockDevice,
+    /// The pool that is on it, by its name.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// Nothing is on it: a pool can be made here.
+    pub free: bool,
+}
+
 /// A volume exported over NFS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShareShown {
@@ -230,8 +246,10 @@ pub struct PoolPut {
     #[serde(default)]
     pub labels: Labels,
     /// The id or name of its node.
+    #[schemars(length(min = 1))]
     pub node: String,
     /// Absolute paths of devices or files on that node.
+    #[schemars(length(min = 1, max = DISKS_PER_POOL_MAX), inner(regex(pattern = "^/")))]
     pub disks: Vec<String>,
 }
 
@@ -242,6 +260,7 @@ pub struct SnapshotPut {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<model::SnapshotId>,
     /// The id or name of its volume.
+    #[schemars(length(min = 1))]
     pub volume: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<model::AttemptId>,
@@ -255,6 +274,7 @@ pub struct SnapshotPut {
 #[serde(deny_unknown_fields)]
 pub struct PublicationPut {
     /// Ids or names of hosts.
+    #[schemars(length(min = 1, max = HOSTS_PER_VOLUME_MAX))]
     pub hosts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<model::AttemptId>,

@@ -25,6 +25,8 @@ pub(crate) enum Condition {
 pub(crate) enum Progress {
     Met,
     NotYet,
+    /// There is nothing to wait for.
+    Absent,
     /// It will not come true by itself.
     Failed(String),
 }
@@ -54,11 +56,11 @@ impl Condition {
     }
 
     fn check(self, world: &World, kind: Kind, name: &str) -> Progress {
+        if kind.is_part() {
+            return self.check_part(world, kind, name);
+        }
         let Some(subject) = subject(world, kind, name) else {
-            return match self {
-                Self::Gone => Progress::Met,
-                _ => Progress::Failed(format!("{} {name:?} is gone", kind.noun())),
-            };
+            return if self == Self::Gone { Progress::Met } else { Progress::Absent };
         };
         let met = match self {
             Self::Gone => false,
@@ -73,16 +75,38 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Parts come and go while their volume or node stays.
+    fn check_part(self, world: &World, kind: Kind, name: &str) -> Progress {
+        let found = crate::read::one(world, kind, name).ok();
+        let met = match (self, found) {
+            (Self::Gone, found) => found.is_none(),
+            (Self::Drained, _) => return Progress::Failed("only a node is drained".into()),
+            (Self::Healthy, Some(part)) if kind == Kind::Replicas => part["healthy"] == true,
+            (_, Some(part)) if kind == Kind::Replicas => part["seen"] == "online",
+            (_, Some(part)) if kind == Kind::Targets => part["seen"] == "serving",
+            (_, Some(part)) if kind == Kind::Shares => part["layout"]["endpoint"].is_string(),
+            (_, Some(_)) => true,
+            // A volume's target and share may still come; the others are not waited for.
+            (_, None) if matches!(kind, Kind::Targets | Kind::Shares) => {
+                match volume_id(world, name) {
+                    Ok(_) => false,
+                    Err(_) => return Progress::Absent,
+                }
+            }
+            (_, None) => return Progress::Absent,
+        };
+        if met { Progress::Met } else { Progress::NotYet }
+    }
+}
+
 fn subject(world: &World, kind: Kind, name: &str) -> Option<Subject> {
     let found = match kind {
         Kind::Nodes => node_id(world, name).map(Subject::Node),
         Kind::Pools => pool_id(world, name).map(Subject::Pool),
         Kind::Snapshots => snapshot_id(world, name).map(Subject::Snapshot),
         Kind::Hosts => host_id(world, name).map(Subject::Host),
-        Kind::Volumes | Kind::Targets | Kind::Shares | Kind::Switchovers => {
-            volume_id(world, name).map(Subject::Volume)
-        }
-        Kind::Replicas => return None,
+        _ => volume_id(world, name).map(Subject::Volume),
     };
     found.ok()
 }
@@ -129,6 +153,7 @@ pub(crate) async fn wait<B: Backend>(
         match backend.look(look).await? {
             Progress::Met => return Ok(Waited::Met),
             Progress::Failed(reason) => return Err(Problem::new("attempt-failed", reason)),
+            Progress::Absent => return Err(Problem::not_found(kind.noun(), name)),
             Progress::NotYet => {}
         }
         match timeout_at(deadline, turns.changed()).await {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Health, Problem,
-    read::{Kind, host_id, node_id, pool_id, readable, snapshot_id, volume_id},
+    read::{host_id, node_id, pool_id, readable, snapshot_id, volume_id},
 };
 
 /// Why a resource is as it is.
@@ -32,6 +32,9 @@ pub struct Cause {
     pub because: Vec<Cause>,
 }
 
+/// What can be asked about.
+pub(crate) const KINDS: &[&str] = &["volume", "node", "pool", "snapshot", "host", "cluster"];
+
 pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem> {
     let subject = match kind.trim_end_matches('s') {
         "volume" => Subject::Volume(volume_id(world, name)?),
@@ -41,9 +44,7 @@ pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem>
         "host" => Subject::Host(host_id(world, name)?),
         "cluster" => Subject::Cluster,
         _ => {
-            let kinds = [Kind::Volumes, Kind::Nodes, Kind::Pools, Kind::Snapshots, Kind::Hosts];
-            let nouns: Vec<_> = kinds.iter().map(|kind| kind.noun()).collect();
-            let detail = format!("it must be one of {}, cluster", nouns.join(", "));
+            let detail = format!("it must be one of {}", KINDS.join(", "));
             return Err(Problem::field("kind", detail));
         }
     };

@@ -350,6 +350,7 @@ impl State {
             pools: pools.map(|(id, seen)| (*id, seen.clone())).collect(),
             replicas: replicas.map(|(id, seen)| (*id, seen.clone())).collect(),
             targets: self.targets.clone(),
+            devices: Vec::new(),
         }
     }
 }

@@ -287,6 +287,7 @@ async fn who_speaks_for_another_node_is_not_believed() {
             pools: [].into(),
             replicas: [].into(),
             targets: [].into(),
+            devices: Vec::new(),
         }))
     };
     let other = NodeId::from_u128(2);

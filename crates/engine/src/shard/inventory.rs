@@ -27,6 +27,8 @@ impl Shard {
             pools: self.pools.homes.iter().map(|(id, home)| (*id, pool_seen(home))).collect(),
             replicas: self.replicas_seen(),
             targets: self.targets_seen(),
+            // The control side adds them: reading files must not hold commands up.
+            devices: Vec::new(),
         }
     }
 

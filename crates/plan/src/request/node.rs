@@ -9,7 +9,7 @@ use crate::{World, world::NodeView};
 
 pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
     match request {
-        Request::LabelNode { node, labels } => label(world, *node, labels),
+        Request::LabelNode { node, if_spec, labels } => label(world, *node, *if_spec, labels),
         Request::CordonNode { node, cordoned } => {
             change(world, *node, |record| record.spec.cordoned = *cordoned)
         }
@@ -36,8 +36,14 @@ fn change(world: &World, id: NodeId, change: impl FnOnce(&mut Node)) -> Result<T
     Ok(Txn::default().put(Key::Node(id), Record::Node(new.into()), old.meta.revision))
 }
 
-fn label(world: &World, id: NodeId, labels: &Labels) -> Result<Txn, Refusal> {
+/// Labels are read, changed and written whole: who read older ones must read again.
+fn label(world: &World, id: NodeId, if_spec: Option<u64>, labels: &Labels) -> Result<Txn, Refusal> {
     validate::labels("meta.labels", labels)?;
+    let now = get(world, id)?.record.meta.spec_revision;
+    if let Some(seen) = if_spec.filter(|seen| *seen != now) {
+        let why = format!("the spec is at revision {now}, not {seen}: read it again");
+        return Err(Refusal::Conflict { why });
+    }
     change(world, id, |record| record.meta.labels.clone_from(labels))
 }
 

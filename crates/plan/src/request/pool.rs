@@ -2,9 +2,9 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use model::{Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
+use model::{Buried, Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
 
-use super::{Refusal, Request, claim_name, node::last_copy, not_found};
+use super::{Refusal, Request, claim_name, node::last_copy, not_found, refuse_buried};
 use crate::World;
 
 pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
@@ -31,6 +31,7 @@ fn create(
         let why = format!("pool {id} exists with another spec");
         return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
     }
+    refuse_buried(world, &id, |buried| matches!(buried, Buried::Pool { pool } if *pool == id))?;
     let node = world.node(spec.node).ok_or_else(|| not_found("node", &spec.node))?;
     if node.record.spec.forgotten {
         return Err(Refusal::Conflict { why: format!("node {} is being forgotten", spec.node) });

@@ -3,11 +3,11 @@
 use alloc::{collections::BTreeSet, format};
 
 use model::{
-    AttemptId, Extra, Invalid, Key, Meta, Record, Snapshot, SnapshotId, SnapshotLayout,
+    AttemptId, Buried, Extra, Invalid, Key, Meta, Record, Snapshot, SnapshotId, SnapshotLayout,
     SnapshotSpec, Time, Txn, VolumeId, limits::SNAPSHOTS_PER_VOLUME_MAX, validate,
 };
 
-use super::{Refusal, Request, claim_name, not_found, volume};
+use super::{Refusal, Request, claim_name, not_found, refuse_buried, volume};
 use crate::World;
 
 pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
@@ -34,6 +34,11 @@ fn create(
         let why = format!("snapshot {id} exists with another spec");
         return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
     }
+    refuse_buried(
+        world,
+        &id,
+        |buried| matches!(buried, Buried::Snapshot { snapshot, .. } if *snapshot == id),
+    )?;
     validate::deadline("spec.deadline", deadline, world.now)?;
     let view = volume::get(world, source, None)?;
     let count = world.index.snapshots_of.get(&source).map_or(0, BTreeSet::len);

@@ -3,12 +3,12 @@
 use alloc::{collections::BTreeSet, format, string::ToString, vec::Vec};
 
 use model::{
-    Access, Bytes, Compare, Extra, HostId, Invalid, Key, Labels, Membership, Meta, PoolId,
+    Access, Buried, Bytes, Compare, Extra, HostId, Invalid, Key, Labels, Membership, Meta, PoolId,
     Promotion, Publish, Record, Replica, Revision, ShareSpec, SnapshotId, SnapshotStage, Txn,
     Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
 };
 
-use super::{Refusal, Request, claim_name, not_found};
+use super::{Refusal, Request, claim_name, not_found, refuse_buried};
 use crate::{
     World, mint,
     placement::{self, Ask},
@@ -97,6 +97,8 @@ fn create(
     if let Some(view) = world.volume(id) {
         return repeated(view, name, spec);
     }
+    let is_it = |buried: &Buried| matches!(buried, Buried::Target { volume, .. } if *volume == id);
+    refuse_buried(world, &id, is_it)?;
     let mut meta = Meta::new(id, name, world.now);
     meta.labels.clone_from(labels);
     let mut volume = Volume { meta, spec: spec.clone(), layout: VolumeLayout::default() };

@@ -415,12 +415,17 @@ fn a_node_is_cordoned_drained_and_labelled() {
     check("node a draining", drain(false), "put node/a");
     check("node a", drain(false), "");
     check("node b", drain(true), "there is no node a");
-    let label = |scene: &Scene| Request::LabelNode {
-        node: scene.names.node("a"),
-        labels: [("zone".into(), "x".into())].into(),
+    let label = |if_spec| {
+        move |scene: &Scene| Request::LabelNode {
+            node: scene.names.node("a"),
+            if_spec,
+            labels: [("zone".into(), "x".into())].into(),
+        }
     };
-    check("node a", label, "put node/a");
-    check("node a zone=x", label, "");
+    check("node a", label(None), "put node/a");
+    check("node a zone=x", label(None), "");
+    let now = "conflict: the spec is at revision 1, not 7: read it again";
+    check("node a", label(Some(7)), now);
 }
 
 /// OP-4: a read-only controller accepts nothing.
@@ -441,4 +446,25 @@ fn space_that_a_commit_in_flight_takes_is_not_promised_again() {
     assert!(matches!(admit(&scene.world, &two), Err(Refusal::Impossible { .. })));
     scene.world.release(&pledge);
     assert!(admit(&scene.world, &two).is_ok());
+}
+
+/// LC-5: an id whose old bearer is not yet destroyed everywhere is not given to a new one.
+#[test]
+fn an_id_that_a_node_has_yet_to_bury_is_not_used_again() {
+    let make = |scene: &Scene| Request::CreatePool {
+        id: scene.names.pool("a1"),
+        name: "new".into(),
+        labels: [].into(),
+        spec: model::PoolSpec {
+            node: scene.names.node("a"),
+            disks: vec!["/dev/sda".into()],
+            deleting: false,
+            forgotten: false,
+            extra: [].into(),
+        },
+    };
+    let words = "conflict: id a1 was used before, and node a has yet to remove that: make a new id";
+    check("node a; tombstone a: pool a1", make, words);
+    let words = "conflict: id v was used before, and node a has yet to remove that: make a new id";
+    check("node a; pool a1; tombstone a: target v@1", create("v", spec(1, 1)), words);
 }

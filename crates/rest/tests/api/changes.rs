@@ -181,7 +181,7 @@ async fn a_change_whose_plan_is_not_the_one_that_was_shown_is_refused() {
     let dry = "/v1/nodes/a/drain?dry-run=true";
     let preview = server.client.change::<(), NodeShown>(Method::PUT, dry, None, None).await;
     let Ok(Answer::Preview(preview)) = preview else { panic!("no preview: {preview:?}") };
-    let other = "/v1/nodes/a/drain?if-plan=0123";
+    let other = "/v1/nodes/a/drain?if-plan=0123456789abcdef";
     let problem = refused(server.client.change::<(), Value>(Method::PUT, other, None, None).await);
     assert_eq!(&*problem.code, "plan-changed");
     let same = format!("/v1/nodes/a/drain?if-plan={}", preview.plan);
@@ -221,4 +221,50 @@ async fn bad_requests_are_told_what_is_wrong_and_change_nothing() {
     assert_eq!(&*problem.code, "too-large");
     let lost: Result<VolumeShown, _> = server.client.get("/v1/volumes/w").await;
     assert_eq!(&*refused(lost).code, "not-found");
+}
+
+/// LC-7: what is changed by more than one hand has a revision, whatever its kind.
+#[tokio::test]
+async fn a_stale_revision_of_a_node_or_a_pool_is_refused() {
+    let server = Bench::new(SCENE).start().await;
+    let shown: NodeShown = server.client.get("/v1/nodes/a").await.unwrap();
+    let now = shown.node.meta.spec_revision;
+    let label = |revision, zone: &str| {
+        let (client, body) = (server.client.clone(), json!({ "zone": zone }));
+        async move {
+            let path = "/v1/nodes/a/labels";
+            client.change::<_, NodeShown>(Method::PUT, path, Some(revision), Some(&body)).await
+        }
+    };
+    assert_eq!(done(label(now, "x").await).node.meta.labels["zone"], "x");
+    assert_eq!(&*refused(label(now, "y").await).code, "stale-revision");
+    let change = |verb, path: &'static str| {
+        let client = server.client.clone();
+        async move { refused(client.change::<(), Value>(verb, path, Some(99), None).await) }
+    };
+    assert_eq!(&*change(Method::DELETE, "/v1/pools/c1").await.code, "stale-revision");
+    assert_eq!(&*change(Method::PUT, "/v1/nodes/b/cordon").await.code, "stale-revision");
+    assert_eq!(&*change(Method::DELETE, "/v1/pools/nothing").await.code, "not-found");
+}
+
+#[tokio::test]
+async fn what_other_routes_give_a_volume_is_not_given_at_its_birth() {
+    let server = Bench::new(SCENE).start().await;
+    let mut early = put(1, 1);
+    early.spec.deleting = true;
+    let problem = refused(put_volume(&server, "/v1/volumes/w", &early).await);
+    assert_eq!(problem.errors[0].field, "spec.deleting");
+    assert!(server.client.get::<Value>("/v1/volumes/w").await.is_err());
+}
+
+/// HA-8: a drain tells beforehand which volumes it moves, and that no copy is missing meanwhile.
+#[tokio::test]
+async fn a_dry_run_of_a_drain_tells_what_moves() {
+    let server = Bench::new(SCENE).start().await;
+    let path = "/v1/nodes/a/drain?dry-run=true";
+    let asked = server.client.change::<(), Value>(Method::PUT, path, None, None).await;
+    let Ok(Answer::Preview(preview)) = asked else { panic!("{asked:?}") };
+    let impact = &preview.impact[0];
+    assert_eq!((impact.volume.as_str(), impact.copied), ("v", Bytes::gib(10)));
+    assert_eq!((impact.copies_before, impact.copies_after), (2, 2));
 }

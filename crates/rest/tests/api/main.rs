@@ -14,7 +14,7 @@ use std::{
 use fixtures::Lab;
 use model::{Event, EventKind, Extra, Revision, Severity};
 use plan::{Refusal, Request};
-use rest::{Accepted, Away, Backend, Client, ClientError, Lead, Problem, RawRecord, Seen};
+use rest::{Accepted, Away, Backend, Client, ClientError, Lead, Problem, RawRecord, Seen, Unread};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -95,8 +95,8 @@ impl Backend for Bench {
         _after: Option<String>,
         _limit: usize,
         _at: Option<Revision>,
-    ) -> Result<(Vec<RawRecord>, Revision, Option<String>), Away> {
-        Err(Away { reason: "a laboratory has no store".into() })
+    ) -> Result<(Vec<RawRecord>, Revision, Option<String>), Unread> {
+        Err(Away { reason: "a laboratory has no store".into() }.into())
     }
 }
 

@@ -112,6 +112,33 @@ async fn a_stream_of_events_goes_on_after_the_last_one_that_was_heard() {
     assert_eq!((page.items[0].number, page.next), (1, Some("1".into())));
 }
 
+/// Parts come and go while their volume stays: waiting for one does not look at the other.
+#[tokio::test]
+async fn parts_of_a_volume_are_waited_for_by_themselves() {
+    let server = Bench::new(SCENE).start().await;
+    let replicas: Page<Value> = server.client.get("/v1/replicas").await.unwrap();
+    let id = replicas.items[0]["replica"]["id"].as_str().unwrap().to_owned();
+    let ask = |path: String| {
+        let client = server.client.clone();
+        async move { client.get::<Value>(&format!("{path}&timeout=20ms")).await }
+    };
+    let there = ask(format!("/v1/replicas/{id}?wait=gone")).await.unwrap();
+    assert_eq!(there["replica"]["id"], id.as_str());
+    assert_eq!(ask(format!("/v1/replicas/{id}?wait=healthy")).await.unwrap()["healthy"], true);
+    // It has no target, and so no switchover either: there is nothing to read.
+    let gone = server.client.change::<(), Value>(
+        axum::http::Method::GET,
+        "/v1/targets/v?wait=gone",
+        None,
+        None,
+    );
+    assert!(matches!(gone.await, Ok(rest::Answer::Gone)));
+    for path in ["/v1/volumes/no?wait=available", "/v1/replicas/no?wait=healthy"] {
+        let refused = super::refused(ask(path.into()).await);
+        assert_eq!(&*refused.code, "not-found", "{path}");
+    }
+}
+
 /// `cargo xtask gen` writes it.
 #[test]
 fn the_committed_document_is_not_stale() {

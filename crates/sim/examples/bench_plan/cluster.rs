@@ -182,6 +182,7 @@ impl Shape {
                 pools: BTreeMap::from([(pool_id(index), self.pool_seen(Bytes::ZERO))]),
                 replicas: BTreeMap::new(),
                 targets: BTreeMap::new(),
+                devices: Vec::new(),
             })
             .collect();
         for index in 0..self.volumes {

@@ -21,6 +21,7 @@ impl Engine {
             pools: self.pools_seen(disks),
             replicas: self.replicas_seen(disks),
             targets: self.targets.iter().map(|(id, target)| (*id, target.seen())).collect(),
+            devices: Vec::new(),
         }
     }
 

@@ -16,7 +16,8 @@ impl Ask {
             Self::DeletePool { pool } => Request::DeletePool { pool: names::pool(pool) },
             Self::ForgetPool { pool } => Request::ForgetPool { pool: names::pool(pool) },
             Self::LabelNode { node, labels } => {
-                Request::LabelNode { node: names::node(node), labels: labels.clone() }
+                let (node, labels) = (names::node(node), labels.clone());
+                Request::LabelNode { node, if_spec: None, labels }
             }
             Self::Cordon { node } => cordon(node, true),
             Self::Uncordon { node } => cordon(node, false),
