@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use model::Bytes;
 
+use crate::Certificates;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Kind {
     #[value(alias = "node", alias = "no")]
@@ -63,13 +65,15 @@ pub enum Output {
 }
 
 const SERVER_HELP: &str =
-    "The controller's REST address [default: $HOLDFAST_SERVER, else http://127.0.0.1:7421]";
+    "The controller's REST address [default: $HOLDFAST_SERVER, else port 7421 of 127.0.0.1]";
 
 /// Which controller is asked.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Connection {
     #[arg(long, value_name = "URL", help = SERVER_HELP)]
     pub server: Option<String>,
+    #[command(flatten)]
+    pub certificates: Certificates,
 }
 
 #[derive(Clone, Debug, Args)]

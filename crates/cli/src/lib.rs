@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod certificates;
 mod change;
 mod describe;
 mod doctor;
@@ -21,13 +22,16 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-pub use arguments::Command;
+pub use arguments::{Command, Connection};
+pub use certificates::{Certificates, CertificatesError};
 pub use doctor::doctor;
 use model::Time;
 use rest::{Client, ClientError};
 
 /// Where the controller is, if nothing else is said.
 pub const SERVER: &str = "http://127.0.0.1:7421";
+/// The same, for whoever has a certificate.
+pub const SECURE_SERVER: &str = "https://127.0.0.1:7421";
 
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use model::{Revision, Time};
+use pki::Door;
 use plan::Refusal;
 use ports::{Change as StoreChange, LeaseId, LeaseRequest, Store, StoreError, TxnOutcome};
 use reconcile::{
@@ -14,7 +15,6 @@ use reconcile::{
 };
 use store::Direct;
 use tokio::{
-    net::TcpListener,
     sync::{mpsc, oneshot, watch},
     task::{AbortHandle, JoinSet},
     time::{sleep, sleep_until, timeout},
@@ -108,11 +108,12 @@ impl<S: Store + Clone + 'static> Controller<S> {
     ///
     /// Engines' membership questions are answered from the first moment on, by whichever controller
     /// they reach: they wait for no lease.
-    pub async fn run(mut self, listener: TcpListener, stop: CancellationToken) {
+    pub async fn run(mut self, door: impl Into<Door>, stop: CancellationToken) {
+        let door = door.into();
         let (heard, mut hearing) = mpsc::channel(limits::HEARD_MAX);
         let memberships = Arc::new(Direct(self.store.clone()));
         self.calls.spawn(async move {
-            rpc::serve(listener, memberships, heard).await;
+            rpc::serve(door, memberships, heard).await;
             Done::Ended
         });
         self.think(Event::Tick);

@@ -81,8 +81,9 @@ pub enum Opened {
 }
 
 impl StoreUrl {
-    /// Opens it for a controller. An embedded one belongs to this process from then on.
-    pub async fn open(&self) -> Result<Opened, StoreError> {
+    /// Opens it for a controller. An embedded one belongs to this process from then on. `tls` is
+    /// for etcd with `https`.
+    pub async fn open(&self, tls: Option<etcd::Tls>) -> Result<Opened, StoreError> {
         match self {
             Self::Embedded(folder) => {
                 let folder = folder.clone();
@@ -94,7 +95,8 @@ impl StoreUrl {
                 Ok(Opened::Embedded(store))
             }
             Self::Etcd { endpoints, namespace } => {
-                let config = etcd::Config::new(endpoints.clone(), namespace.clone());
+                let mut config = etcd::Config::new(endpoints.clone(), namespace.clone());
+                config.tls = tls;
                 Ok(Opened::Etcd(Etcd::connect(&config).await?))
             }
         }

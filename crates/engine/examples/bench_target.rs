@@ -91,6 +91,7 @@ fn settings() -> Result<Settings, Box<dyn Error>> {
         advertise: None,
         admin: None,
         controllers: Vec::new(),
+        keyring: None,
         disks: Vec::new(),
         records: Records::Controllers,
         backend: uring::Backend::Auto,

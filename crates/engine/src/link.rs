@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use model::{Difference, Inventory};
+use pki::Keyring;
 use ports::{Engine, MembershipError};
 use rpc::{Asked, FrameError, Hello, MembershipAnswer, MembershipAsk, ToController, ToEngine};
 use tokio::{
-    net::TcpStream,
     sync::{mpsc, oneshot},
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::{block_devices, handle::Handle};
 
@@ -28,18 +28,33 @@ const WHOLE_EVERY: Duration = Duration::from_secs(30);
 /// Questions on their way to one controller.
 pub type Asks = mpsc::Sender<Asked>;
 
+/// Where a controller is, and how to know it.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    pub address: String,
+    pub keyring: Option<Keyring>,
+}
+
 /// Keeps one stream up until the task is dropped. `live` hears of each connection, so that
 /// questions about membership find one that works.
-pub async fn keep(controller: String, hello: Hello, engine: Handle, live: mpsc::Sender<Asks>) {
+pub async fn keep(to: Controller, hello: Hello, engine: Handle, live: mpsc::Sender<Asks>) {
     let mut pause = RETRY_MIN;
+    let mut is_told = false;
+    let controller = &to.address;
     loop {
         let began = Instant::now();
-        match connect(&controller, &hello, &engine, &live).await {
+        match connect(&to, &hello, &engine, &live).await {
             Ok(()) => debug!(%controller, "the controller closed the stream"),
+            // It will not pass by itself, so people must hear of it; once is enough.
+            Err(error) if error.is_distrust() && !is_told => {
+                is_told = true;
+                warn!(%controller, %error, "no trust between this engine and the controller");
+            }
             Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
         }
         if began.elapsed() > RETRY_MAX {
             pause = RETRY_MIN;
+            is_told = false;
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY_MAX);
@@ -47,12 +62,13 @@ pub async fn keep(controller: String, hello: Hello, engine: Handle, live: mpsc::
 }
 
 async fn connect(
-    controller: &str,
+    to: &Controller,
     hello: &Hello,
     engine: &Handle,
     live: &mpsc::Sender<Asks>,
 ) -> Result<(), FrameError> {
-    let dialled = timeout(DIAL_TIMEOUT, TcpStream::connect(controller)).await;
+    let controller = &to.address;
+    let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
     let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let (mut incoming, mut outgoing) = rpc::split(stream)?;
     outgoing.send(&ToController::Hello(hello.clone())).await?;

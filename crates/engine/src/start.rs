@@ -11,6 +11,7 @@ use std::{
 };
 
 use model::{InstanceId, NodeId, PoolId};
+use pki::Keyring;
 use ports::Memberships;
 use rpc::{Hello, Through};
 use store::{Direct, embedded::Embedded, etcd::Etcd};
@@ -51,6 +52,8 @@ pub struct Settings {
     /// Metrics, health and the inventory, for people and their tools.
     pub admin: Option<SocketAddr>,
     pub controllers: Vec<String>,
+    /// What is shown to controllers, and what theirs are judged by.
+    pub keyring: Option<Keyring>,
     /// Disks to look for pools on at start, before any config names them.
     pub disks: Vec<PathBuf>,
     pub records: Records,
@@ -122,7 +125,8 @@ pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, St
     let (live, lives) = mpsc::channel(rpc::limits::BACKLOG);
     for controller in settings.controllers {
         let (hello, handle, live) = (hello.clone(), handle.clone(), live.clone());
-        tasks.spawn(link::keep(controller, hello, handle, live));
+        let to = link::Controller { address: controller, keyring: settings.keyring.clone() };
+        tasks.spawn(link::keep(to, hello, handle, live));
     }
     match settings.records {
         Records::Controllers => {

@@ -38,6 +38,7 @@ impl Machine {
             advertise: None,
             admin: None,
             controllers: Vec::new(),
+            keyring: None,
             disks: self.paths().into(),
             records: Records::Controllers,
             backend: uring::Backend::Auto,

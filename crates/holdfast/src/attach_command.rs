@@ -20,9 +20,6 @@ use crate::{run_folder::RunFolder, user_command::client};
 /// How often to look whether something has come about that tells of itself nowhere.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-const SERVER_HELP: &str =
-    "The controller's REST address [default: $HOLDFAST_SERVER, else http://127.0.0.1:7421]";
-
 #[derive(Debug, Args)]
 pub(crate) struct AttachCommand {
     /// The volume, by its name or id
@@ -43,8 +40,8 @@ pub(crate) struct DetachCommand {
 struct On {
     #[command(flatten)]
     run: RunFolder,
-    #[arg(long, value_name = "URL", help = SERVER_HELP)]
-    server: Option<String>,
+    #[command(flatten)]
+    connection: cli::Connection,
     /// How many seconds to wait
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
@@ -55,7 +52,7 @@ struct On {
 
 impl AttachCommand {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let here = Here::new(self.on)?;
+        let here = Here::new(&self.on)?;
         let (shown, device) = block_on(here.attach(&self.volume))?;
         if here.json {
             let meta = &shown.volume.meta;
@@ -73,7 +70,7 @@ impl AttachCommand {
 
 impl DetachCommand {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let here = Here::new(self.on)?;
+        let here = Here::new(&self.on)?;
         let shown = block_on(here.detach(&self.volume))?;
         let meta = &shown.volume.meta;
         if here.json {
@@ -95,11 +92,11 @@ struct Here {
 }
 
 impl Here {
-    fn new(on: On) -> Result<Self> {
+    fn new(on: &On) -> Result<Self> {
         let run = on.run.folder();
         let local = Local::read(&run).context("looking for this machine's host")?;
         let patience = Duration::from_secs(on.timeout);
-        let client = client(on.server)?;
+        let client = client(&on.connection)?;
         Ok(Self { run, host: local.host, client, patience, json: on.json })
     }
 

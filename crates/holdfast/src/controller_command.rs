@@ -4,16 +4,17 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use cli::Certificates;
 use controller::{Controller, DieAt, Opened, Served, Settings, StoreUrl};
+use pki::{Door, Role};
 use ports::Store;
-use serde::Deserialize;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
+    config_file::ConfigFile,
     ending::Ending,
-    listen::{Trust, bind},
+    listen::{Trust, bind, etcd_tls, keyring},
 };
 
 /// Where engines and hosts find a controller, if nothing else is said.
@@ -21,9 +22,7 @@ const LISTEN: &str = "127.0.0.1:7420";
 /// Where users and their tools find it.
 const REST: &str = "127.0.0.1:7421";
 
-/// Flags win over the file.
-#[derive(Clone, Debug, Default, Args, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Args)]
 pub(crate) struct ControllerCommand {
     /// The store: embedded:FOLDER or etcd:URL[,URL]
     #[arg(long)]
@@ -37,24 +36,23 @@ pub(crate) struct ControllerCommand {
     /// The URL under which other controllers reach this one's REST [default: that of --rest]
     #[arg(long)]
     advertise: Option<String>,
-    /// Listen beyond loopback without TLS: anyone who reaches it is let in
-    #[arg(long)]
-    #[serde(default)]
-    insecure: bool,
     /// Take faults on purpose: for tests
     #[arg(long)]
-    #[serde(skip)]
     allow_faults: bool,
     /// End as if killed when a switchover is recorded at this stage
     #[arg(long, value_enum, value_name = "STAGE", requires = "allow_faults")]
-    #[serde(skip)]
     die_at: Option<Stage>,
-    /// A TOML file with the same words as the flags
-    #[arg(long)]
-    #[serde(skip)]
-    config: Option<PathBuf>,
     #[command(flatten)]
-    #[serde(skip)]
+    certificates: Certificates,
+    /// The folder of ca.crt, tls.crt and tls.key for etcd with https
+    #[arg(long, value_name = "FOLDER")]
+    etcd_pki: Option<PathBuf>,
+    /// Listen beyond loopback without certificates: anyone who reaches it is let in
+    #[arg(long)]
+    insecure: bool,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
     ending: Ending,
 }
 
@@ -80,28 +78,10 @@ impl From<Stage> for DieAt {
 impl ControllerCommand {
     pub(crate) fn run(self) -> Result<ExitCode> {
         tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-        let all = self.with_file()?;
+        self.config.tell();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(all.serve())?;
+        runtime.block_on(self.serve())?;
         Ok(ExitCode::SUCCESS)
-    }
-
-    fn with_file(self) -> Result<Self> {
-        let Some(path) = &self.config else { return Ok(self) };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        let file: Self = toml::from_str(&text).with_context(|| format!("in {}", path.display()))?;
-        Ok(Self {
-            store: self.store.or(file.store),
-            listen: self.listen.or(file.listen),
-            rest: self.rest.or(file.rest),
-            advertise: self.advertise.or(file.advertise),
-            insecure: self.insecure || file.insecure,
-            allow_faults: self.allow_faults,
-            die_at: self.die_at,
-            config: None,
-            ending: self.ending,
-        })
     }
 
     async fn serve(self) -> Result<()> {
@@ -109,25 +89,37 @@ impl ControllerCommand {
             bail!("name the store: --store embedded:FOLDER or --store etcd:URL");
         };
         let url: StoreUrl = url.parse()?;
-        let trust = if self.insecure { Trust::Anyone } else { Trust::Loopback };
+        let keyring = keyring(&self.certificates, Role::Controller)?;
+        let trust = Trust::new(self.insecure, keyring.as_ref());
         let listen = self.listen.map_or_else(|| LISTEN.parse(), Ok)?;
         let rest = self.rest.map_or_else(|| REST.parse(), Ok)?;
         let listener = bind("engines and hosts", listen, trust).await?;
         let rest = bind("REST", rest, trust).await?;
         let address = match self.advertise {
             Some(url) => url,
-            None => format!("http://{}", rest.local_addr()?),
+            None => own_url(rest.local_addr()?, keyring.is_some())?,
         };
         let settings = Settings {
             address: Some(address),
             dies_at: self.die_at.map(DieAt::from),
             ..Settings::default()
         };
-        match url.open().await.context("opening the store")? {
-            Opened::Embedded(store) => drive(store, &settings, [listener, rest], self.ending).await,
-            Opened::Etcd(store) => drive(store, &settings, [listener, rest], self.ending).await,
+        let tls = etcd_tls(self.etcd_pki.as_deref())?;
+        let door = |listener| Door { listener, keyring: keyring.clone() };
+        let doors = [door(listener), door(rest)];
+        match url.open(tls).await.context("opening the store")? {
+            Opened::Embedded(store) => drive(store, &settings, doors, self.ending).await,
+            Opened::Etcd(store) => drive(store, &settings, doors, self.ending).await,
         }
     }
+}
+
+/// Where other controllers reach this one's REST, if nothing else is said.
+fn own_url(rest: SocketAddr, is_secure: bool) -> Result<String> {
+    if rest.ip().is_unspecified() {
+        bail!("{rest} is no address to dial: say --advertise URL");
+    }
+    Ok(format!("{}://{rest}", if is_secure { "https" } else { "http" }))
 }
 
 /// Runs until a signal or until one of the two ends by itself. REST stops first: what it was asked
@@ -135,13 +127,14 @@ impl ControllerCommand {
 async fn drive<S: Store + Clone + 'static>(
     store: S,
     settings: &Settings,
-    [listener, rest]: [TcpListener; 2],
+    [engines, rest]: [Door; 2],
     ending: Ending,
 ) -> Result<()> {
     let (stop, stop_rest) = (CancellationToken::new(), CancellationToken::new());
     let (controller, handle) = Controller::new(store.clone(), settings);
-    info!(engines = %listener.local_addr()?, rest = %rest.local_addr()?, "listening");
-    let mut driving = tokio::spawn(controller.run(listener, stop.clone()));
+    let (at, rest_at) = (engines.listener.local_addr()?, rest.listener.local_addr()?);
+    info!(engines = %at, rest = %rest_at, "listening");
+    let mut driving = tokio::spawn(controller.run(engines, stop.clone()));
     let served = Served { handle, store };
     let mut serving = tokio::spawn(rest::serve(rest, served, stop_rest.clone()));
     tokio::select! {

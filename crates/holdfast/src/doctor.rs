@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use invariants::{PROMISES, Records, check_all};
 use model::{Key, Record, Revision, Write};
@@ -18,16 +18,18 @@ use crate::user_command;
 pub(crate) struct Doctor {
     /// An embedded store's folder that no controller has open; without it, the running cluster
     store: Option<PathBuf>,
-    /// The controller's REST address
-    #[arg(long, value_name = "URL", conflicts_with = "store")]
-    server: Option<String>,
+    #[command(flatten)]
+    connection: cli::Connection,
 }
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let Some(store) = self.store else {
-            return user_command::doctor(self.server);
+            return user_command::doctor(&self.connection);
         };
+        if self.connection.server.is_some() {
+            bail!("a store's folder and --server exclude each other");
+        }
         let report = check(&store)?;
         println!("{report}");
         let (records, undecodable) = load(&store)?;

@@ -8,17 +8,21 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use cli::Certificates;
 use controller::{Opened, StoreUrl};
 use engine::{Engine, Records, Served, Settings};
 use model::{Millis, NodeId};
-use tracing::info;
+use pki::Role;
+use store::etcd::Tls;
+use tracing::{info, warn};
 use uring::Backend;
 use uuid::Uuid;
 
 use self::{alone::Alone, spec::Spec};
 use crate::{
+    config_file::ConfigFile,
     ending::Ending,
-    listen::{Trust, allow},
+    listen::{Trust, allow, etcd_tls, keyring, name},
 };
 
 /// Where targets are served, if nothing else is said: the port that NVMe/TCP has.
@@ -30,7 +34,7 @@ pub(crate) struct EngineCommand {
     #[arg(long, value_name = "SPEC.toml", conflicts_with_all = ["controllers", "etcd"])]
     serve: Option<PathBuf>,
     /// A controller to connect to; may be given several times
-    #[arg(long = "controller", value_name = "HOST:PORT", required_unless_present = "serve")]
+    #[arg(long = "controller", value_name = "HOST:PORT")]
     controllers: Vec<String>,
     /// Keep membership records straight in etcd instead of through a controller
     #[arg(long, value_name = "URL[,URL]")]
@@ -68,9 +72,16 @@ pub(crate) struct EngineCommand {
     /// Let faults be injected through the admin port: for tests
     #[arg(long)]
     allow_faults: bool,
-    /// Listen beyond loopback without TLS: anyone who reaches it is let in
+    #[command(flatten)]
+    certificates: Certificates,
+    /// The folder of ca.crt, tls.crt and tls.key for etcd with https
+    #[arg(long, value_name = "FOLDER")]
+    etcd_pki: Option<PathBuf>,
+    /// Listen beyond loopback without certificates: anyone who reaches it is let in
     #[arg(long)]
     insecure: bool,
+    #[command(flatten)]
+    config: ConfigFile,
     #[command(flatten)]
     ending: Ending,
 }
@@ -86,6 +97,7 @@ enum With {
 impl EngineCommand {
     pub(crate) fn run(self) -> Result<ExitCode> {
         tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+        self.config.tell();
         // The control side is little work; data has a thread of its own.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -103,9 +115,12 @@ impl EngineCommand {
             (None, Some(folder)) => identity::kept(folder)?,
             (None, None) => bail!("say who this node is: --node-id UUID, or --state FOLDER"),
         };
+        if self.controllers.is_empty() {
+            bail!("name a controller: --controller HOST:PORT; or serve a file: --serve SPEC.toml");
+        }
         let records = match &self.etcd {
             None => Records::Controllers,
-            Some(urls) => open_etcd(urls).await?,
+            Some(urls) => open_etcd(urls, etcd_tls(self.etcd_pki.as_deref())?).await?,
         };
         let ending = self.ending;
         let settings = self.settings(node, records)?;
@@ -149,22 +164,30 @@ impl EngineCommand {
     }
 
     fn settings(self, node: NodeId, records: Records) -> Result<Settings> {
-        let trust = if self.insecure { Trust::Anyone } else { Trust::Loopback };
+        let keyring = keyring(&self.certificates, Role::Engine)?;
+        let trust = Trust::new(self.insecure, keyring.as_ref());
         let listen = match self.listen {
             Some(listen) => listen,
             None => LISTEN.parse()?,
         };
         allow("hosts and other engines", listen, trust)?;
+        if trust == Trust::Certificates && !listen.ip().is_loopback() {
+            // Who may use what came from a controller that showed a certificate; the data itself
+            // goes in the open.
+            warn!(%listen, "data is served without TLS, to names on a list: keep the net private");
+        }
         if let Some(admin) = self.admin {
-            allow("metrics and faults", admin, trust)?;
+            // It asks nobody for a certificate, whatever this engine itself shows.
+            allow("users of metrics", admin, Trust::new(self.insecure, None))?;
         }
         Ok(Settings {
             node,
-            name: self.name.unwrap_or_else(identity::machine),
+            name: name(self.name, keyring.as_ref())?.unwrap_or_else(identity::machine),
             listen,
             advertise: self.advertise,
             admin: self.admin,
             controllers: self.controllers,
+            keyring,
             disks: self.disks,
             records,
             backend: match self.backend {
@@ -191,9 +214,9 @@ fn announce(engine: &Engine, advertised: Option<&str>, exports: &[(String, Uuid)
     }
 }
 
-async fn open_etcd(urls: &str) -> Result<Records> {
+async fn open_etcd(urls: &str, tls: Option<Tls>) -> Result<Records> {
     let url: StoreUrl = format!("etcd:{urls}").parse()?;
-    match url.open().await.context("connecting to etcd")? {
+    match url.open(tls).await.context("connecting to etcd")? {
         Opened::Etcd(etcd) => Ok(Records::Etcd(Box::new(etcd))),
         Opened::Embedded(_) => bail!("{urls} is no etcd"),
     }

@@ -4,18 +4,26 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use cli::Certificates;
 use host::{Settings, Way, limits::GIVE_UP};
 use model::{HostId, NodeId};
+use pki::Role;
 use tracing::info;
 use uring::Backend;
 use uuid::Uuid;
 
-use crate::{ending::Ending, engine_command::identity, run_folder::RunFolder};
+use crate::{
+    config_file::ConfigFile,
+    ending::Ending,
+    engine_command::identity,
+    listen::{keyring, name},
+    run_folder::RunFolder,
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct HostCommand {
     /// A controller to connect to; may be given several times
-    #[arg(long = "controller", value_name = "HOST:PORT", required = true)]
+    #[arg(long = "controller", value_name = "HOST:PORT")]
     controllers: Vec<String>,
     /// This host's id; else the one in the state folder, made at the first start
     #[arg(long, value_name = "UUID")]
@@ -41,6 +49,10 @@ pub(crate) struct HostCommand {
     #[arg(long, value_name = "SECONDS", default_value_t = GIVE_UP.as_secs())]
     give_up: u64,
     #[command(flatten)]
+    certificates: Certificates,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
     ending: Ending,
 }
 
@@ -57,6 +69,7 @@ enum By {
 impl HostCommand {
     pub(crate) fn run(self) -> Result<ExitCode> {
         tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+        self.config.tell();
         // Data has threads of its own.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -75,12 +88,17 @@ impl HostCommand {
             (None, Some(folder)) => identity::kept_as(folder, "host-id")?,
             (None, None) => bail!("say who this host is: --host-id UUID, or --state FOLDER"),
         };
+        if self.controllers.is_empty() {
+            bail!("name a controller: --controller HOST:PORT");
+        }
+        let keyring = keyring(&self.certificates, Role::Host)?;
         Ok(Settings {
             host: HostId(id),
-            name: self.name.unwrap_or_else(identity::machine),
+            name: name(self.name, keyring.as_ref())?.unwrap_or_else(identity::machine),
             nqn: self.nqn,
             node: self.node_id.map(NodeId),
             controllers: self.controllers,
+            keyring,
             run: self.run.folder(),
             way: match self.paths {
                 By::Auto => Way::Auto,

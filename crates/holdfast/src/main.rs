@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
 mod attach_command;
+mod config_file;
 mod controller_command;
 mod disk_command;
 mod doctor;
@@ -14,6 +15,7 @@ mod ending;
 mod engine_command;
 mod host_command;
 mod listen;
+mod pki_command;
 mod pool_command;
 mod run_folder;
 mod store_command;
@@ -22,7 +24,7 @@ mod user_command;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, about = "Replicated block volumes on ordinary machines")]
@@ -53,6 +55,9 @@ enum Command {
     /// Make, check and read a pool that no engine has open
     #[command(subcommand)]
     Pool(pool_command::PoolCommand),
+    /// Make and show the certificates of a cluster on several machines
+    #[command(subcommand)]
+    Pki(pki_command::PkiCommand),
     /// Check, read, back up and restore an embedded store that no controller has open
     #[command(subcommand)]
     Store(store_command::StoreCommand),
@@ -65,7 +70,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    run().unwrap_or_else(|error| {
+        eprintln!("holdfast: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    let given = config_file::parse(&Arguments::command(), std::env::args_os().collect())?;
+    match Arguments::from_arg_matches(&given)?.command {
         Command::Up(command) => command.run(),
         Command::Down(command) => command.run(),
         Command::Controller(command) => command.run(),
@@ -75,6 +88,7 @@ fn main() -> ExitCode {
         Command::Detach(command) => command.run(),
         Command::Disk(command) => command.run(),
         Command::Pool(command) => command.run(),
+        Command::Pki(command) => command.run(),
         Command::Store(command) => command.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Completions { shell } => {
@@ -83,9 +97,5 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::User(command) => user_command::run(command),
-    };
-    done.unwrap_or_else(|error| {
-        eprintln!("holdfast: {error:#}");
-        ExitCode::FAILURE
-    })
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use pki::Keyring;
 use rpc::{FrameError, HostHello, ToController, ToHost};
 use tokio::{
-    net::TcpStream,
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::{
     agent::{Handle, Heard},
@@ -23,25 +23,41 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// An inventory goes out this often though nothing changed: whatever was lost is made good.
 const AGAIN_EVERY: Duration = Duration::from_secs(10);
 
+/// Where a controller is, and how to know it.
+#[derive(Clone, Debug)]
+pub(crate) struct Controller {
+    pub(crate) address: String,
+    pub(crate) keyring: Option<Keyring>,
+}
+
 /// Keeps one stream up until the task is dropped.
-pub(crate) async fn keep(controller: String, hello: HostHello, agent: Handle) {
+pub(crate) async fn keep(to: Controller, hello: HostHello, agent: Handle) {
     let mut pause = RETRY_MIN;
+    let mut is_told = false;
+    let controller = &to.address;
     loop {
         let began = Instant::now();
-        match connect(&controller, &hello, &agent).await {
+        match connect(&to, &hello, &agent).await {
             Ok(()) => debug!(%controller, "the controller closed the stream"),
+            // It will not pass by itself, so people must hear of it; once is enough.
+            Err(error) if error.is_distrust() && !is_told => {
+                is_told = true;
+                warn!(%controller, %error, "no trust between this host and the controller");
+            }
             Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
         }
         if began.elapsed() > RETRY_MAX {
             pause = RETRY_MIN;
+            is_told = false;
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY_MAX);
     }
 }
 
-async fn connect(controller: &str, hello: &HostHello, agent: &Handle) -> Result<(), FrameError> {
-    let dialled = timeout(DIAL_TIMEOUT, TcpStream::connect(controller)).await;
+async fn connect(to: &Controller, hello: &HostHello, agent: &Handle) -> Result<(), FrameError> {
+    let controller = &to.address;
+    let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
     let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let (mut incoming, mut outgoing) = rpc::split(stream)?;
     outgoing.send(&ToController::HostHello(hello.clone())).await?;

@@ -11,6 +11,7 @@ use std::{
 
 use disk::{GiveUp, Options};
 use model::{HostId, InstanceId, NodeId};
+use pki::Keyring;
 use rpc::HostHello;
 use tokio::{sync::Notify, task::JoinSet};
 use tracing::info;
@@ -34,6 +35,8 @@ pub struct Settings {
     /// The storage node on the same machine, if there is one.
     pub node: Option<NodeId>,
     pub controllers: Vec<String>,
+    /// What is shown to controllers, and what theirs are judged by.
+    pub keyring: Option<Keyring>,
     /// The folder of what applications look for: sockets, and which volumes are here.
     pub run: PathBuf,
     pub way: Way,
@@ -103,7 +106,8 @@ pub fn start(settings: Settings) -> Result<Host, StartError> {
     let mut tasks = JoinSet::new();
     tasks.spawn(agent.run(orders, bell));
     for controller in settings.controllers {
-        tasks.spawn(link::keep(controller, hello.clone(), handle.clone()));
+        let to = link::Controller { address: controller, keyring: settings.keyring.clone() };
+        tasks.spawn(link::keep(to, hello.clone(), handle.clone()));
     }
     info!(host = %settings.host, paths = way, "host started");
     Ok(Host { host: settings.host, instance, way, tasks, _lock: lock })

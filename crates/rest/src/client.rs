@@ -12,8 +12,9 @@ use hyper::{
     client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
+use pki::Keyring;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::time::timeout;
 
 use crate::{EventShown, Page, Preview, Problem, limits, server::PASSED_ON};
 
@@ -22,6 +23,8 @@ use crate::{EventShown, Page, Preview, Problem, limits, server::PASSED_ON};
 pub struct Client {
     /// Host and port.
     authority: String,
+    /// For `https`.
+    keyring: Option<Keyring>,
     idle: Arc<Mutex<Option<SendRequest<Full<Bytes>>>>>,
 }
 
@@ -33,8 +36,10 @@ impl fmt::Debug for Client {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("{url:?} is no address of a controller: it must be http://HOST:PORT")]
+    #[error("{url:?} is no address of a controller: it must be http[s]://HOST:PORT")]
     Url { url: String },
+    #[error("{url} asks for certificates: name them with --pki FOLDER, or --ca, --cert and --key")]
+    NoCertificate { url: String },
     #[error("no controller answers at {authority}: {reason}")]
     Unreachable { authority: String, reason: String },
     #[error(transparent)]
@@ -57,13 +62,24 @@ pub enum Answer<T> {
 impl Client {
     /// `http://HOST:PORT`.
     pub fn new(url: &str) -> Result<Self, ClientError> {
+        Self::with(url, None)
+    }
+
+    /// `https://HOST:PORT` with certificates, or `http://HOST:PORT`, which uses none.
+    pub fn with(url: &str, keyring: Option<Keyring>) -> Result<Self, ClientError> {
         let refused = || ClientError::Url { url: url.to_owned() };
-        let authority = url.strip_prefix("http://").ok_or_else(refused)?.trim_end_matches('/');
+        let no_certificate = || ClientError::NoCertificate { url: url.to_owned() };
+        let (authority, keyring) = match url.split_once("://").ok_or_else(refused)? {
+            ("http", rest) => (rest, None),
+            ("https", rest) => (rest, Some(keyring.ok_or_else(no_certificate)?)),
+            _ => return Err(refused()),
+        };
+        let authority = authority.trim_end_matches('/');
         let (host, port) = authority.rsplit_once(':').ok_or_else(refused)?;
         if host.is_empty() || port.parse::<u16>().is_err() || authority.contains('/') {
             return Err(refused());
         }
-        Ok(Self { authority: authority.to_owned(), idle: Arc::default() })
+        Ok(Self { authority: authority.to_owned(), keyring, idle: Arc::default() })
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
@@ -205,9 +221,8 @@ impl Client {
         let mut connection = self.connection().await?;
         let answering = timeout(limits::ANSWER_WITHIN, connection.send_request(request)).await;
         let late = "no answer in time";
-        let response = answering
-            .map_err(|_| self.unreachable(&late))?
-            .map_err(|error| self.unreachable(&error))?;
+        let response =
+            answering.map_err(|_| self.unreachable(late))?.map_err(|error| self.broken(&error))?;
         Ok((connection, response))
     }
 
@@ -219,12 +234,11 @@ impl Client {
         {
             return Ok(idle);
         }
-        let connecting = timeout(limits::CONNECT_WITHIN, TcpStream::connect(&self.authority)).await;
+        let dialling = pki::dial(&self.authority, self.keyring.as_ref());
+        let connecting = timeout(limits::CONNECT_WITHIN, dialling).await;
         let stream = connecting
-            .map_err(|_| self.unreachable(&"it takes no connection"))?
+            .map_err(|_| self.unreachable("it takes no connection"))?
             .map_err(|error| self.unreachable(&error))?;
-        // A small request must not wait for a larger one to go with it.
-        let _ = stream.set_nodelay(true);
         let shaken = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = shaken.map_err(|error| self.unreachable(&error))?;
         // It ends with its connection, which ends when its sender is dropped.
@@ -234,8 +248,20 @@ impl Client {
         Ok(sender)
     }
 
-    fn unreachable(&self, reason: &impl fmt::Display) -> ClientError {
+    fn unreachable(&self, reason: &(impl fmt::Display + ?Sized)) -> ClientError {
         ClientError::Unreachable { authority: self.authority.clone(), reason: reason.to_string() }
+    }
+
+    /// An exchange that broke off. Why a certificate is refused lies at the bottom of the chain.
+    fn broken(&self, error: &hyper::Error) -> ClientError {
+        let cause = std::error::Error::source(error);
+        match cause {
+            Some(cause) => self.unreachable(&format!("{error}: {cause}")),
+            None if self.keyring.is_none() => {
+                self.unreachable(&format!("{error} (if it asks for certificates, say https)"))
+            }
+            None => self.unreachable(error),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod metrics;
 mod openapi;
 mod routes;
 mod server;
+mod threshold;
 
 mod client;
 

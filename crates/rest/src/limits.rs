@@ -38,6 +38,12 @@ pub const PREVIEW_STEPS_MAX: usize = 200;
 /// Connections that are open when the server stops are waited for this long.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
+/// Connections whose handshake is done and that wait to be served.
+pub const HANDSHAKES_READY: usize = 16;
+
+/// Accepting is tried again after this, when the machine has no more descriptors.
+pub const ACCEPT_AGAIN: Duration = Duration::from_millis(500);
+
 /// A server that does not take a connection in this time is not reached.
 pub const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 

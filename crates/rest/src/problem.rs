@@ -39,6 +39,7 @@ pub struct FieldError {
 /// Every code there is, with its status and title.
 pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("bad-request", 400, "The request cannot be read"),
+    ("forbidden", 403, "The certificate is not one of a client"),
     ("no-such-route", 404, "There is no such route"),
     ("not-found", 404, "There is no such resource"),
     ("method-not-allowed", 405, "The route does not take this method"),

@@ -8,13 +8,14 @@ use std::{
 use axum::{
     Router,
     body::{Body as HttpBody, Bytes},
-    extract::{RawPathParams, Request as HttpRequest, State},
+    extract::{ConnectInfo, RawPathParams, Request as HttpRequest, State},
     http::{HeaderMap, Method, Response, StatusCode, Uri, header},
     routing::{MethodFilter, on},
 };
+use pki::{Door, Keyring};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::{net::TcpListener, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -26,6 +27,7 @@ use crate::{
     query::Query,
     read::{self, Kind, value},
     routes::{Operation, ROUTES, Route, Verb},
+    threshold::{Threshold, Visitor},
     wait::{Condition, Waited, wait},
     why,
 };
@@ -37,26 +39,34 @@ struct App<B> {
     backend: B,
     requests: Arc<Mutex<BTreeMap<(String, u16), u64>>>,
     stop: CancellationToken,
+    /// Shown to the leader when a change is passed on.
+    keyring: Option<Keyring>,
 }
 
 impl<B: Backend> Clone for App<B> {
     fn clone(&self) -> Self {
         let (backend, requests) = (self.backend.clone(), Arc::clone(&self.requests));
-        Self { backend, requests, stop: self.stop.clone() }
+        Self { backend, requests, stop: self.stop.clone(), keyring: self.keyring.clone() }
     }
 }
 
 type Answer = Result<Response<HttpBody>, Problem>;
 
 /// Serves until it is told to stop; streams end then, and other requests have a moment to finish.
+///
+/// Where the door asks for certificates, only clients and other controllers are served.
 pub async fn serve<B: Backend>(
-    listener: TcpListener,
+    door: impl Into<Door>,
     backend: B,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    let app = router(backend, stop.clone());
+    let door = door.into();
+    let app = App { backend, requests: Arc::default(), stop: stop.clone(), keyring: None };
+    let app = routes(App { keyring: door.keyring.clone(), ..app });
+    let app = app.into_make_service_with_connect_info::<Visitor>();
     let stopping = stop.clone();
-    let serving = axum::serve(listener, app)
+    let threshold = Threshold::new(door)?;
+    let serving = axum::serve(threshold, app)
         .with_graceful_shutdown(async move { stopping.cancelled().await });
     let overtime = async {
         stop.cancelled().await;
@@ -70,7 +80,10 @@ pub async fn serve<B: Backend>(
 
 /// Every route of the table, and problems for everything else.
 pub fn router<B: Backend>(backend: B, stop: CancellationToken) -> Router {
-    let app = App { backend, requests: Arc::default(), stop };
+    routes(App { backend, requests: Arc::default(), stop, keyring: None })
+}
+
+fn routes<B: Backend>(app: App<B>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         let method = match route.verb {
@@ -98,6 +111,10 @@ async fn enter<B: Backend>(
     request: HttpRequest,
 ) -> Response<HttpBody> {
     let params = params.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let visitor = request.extensions().get::<ConnectInfo<Visitor>>();
+    if let Some(refused) = visitor.and_then(|ConnectInfo(visitor)| visitor.refusal()) {
+        return problem(&refused);
+    }
     let (parts, body) = request.into_parts();
     let (method, uri, headers) = (parts.method, parts.uri, parts.headers);
     let read = axum::body::to_bytes(body, limits::BODY_MAX).await;
@@ -245,7 +262,7 @@ impl<B: Backend> App<B> {
     async fn change(&self, operation: Operation, asked: Asked, query: &Query) -> Answer {
         let lead = self.backend.look(|seen| seen.lead.clone()).await?;
         if !lead.is_own {
-            return pass_on(&lead, asked).await;
+            return pass_on(&lead, asked, self.keyring.clone()).await;
         }
         let body = Body::read(operation, &asked.body)?;
         let mut wish = Wish::new(operation, body, query, asked.header("if-match"))?;
@@ -291,14 +308,14 @@ impl<B: Backend> App<B> {
 }
 
 /// Only the leader changes things, so that space is spent in one place.
-async fn pass_on(lead: &Lead, asked: Asked) -> Answer {
+async fn pass_on(lead: &Lead, asked: Asked, keyring: Option<Keyring>) -> Answer {
     let mut refusal = Problem::new("not-leading", "this controller does not lead");
     refusal.leader = lead.address.clone().map(Into::into);
     let is_passed_on = asked.headers.contains_key(PASSED_ON);
     let Some(address) = lead.address.as_ref().filter(|_| lead.is_taken && !is_passed_on) else {
         return Err(refusal);
     };
-    let client = Client::new(address).map_err(|_| refusal.clone())?;
+    let client = Client::with(address, keyring).map_err(|_| refusal.clone())?;
     let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
     let if_match = asked.header("if-match").map(str::to_owned);
     match client.pass_on(asked.method, path, if_match.as_deref(), asked.body).await {

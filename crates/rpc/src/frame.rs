@@ -8,14 +8,9 @@
 
 use std::marker::PhantomData;
 
+use pki::Stream;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
 
 use crate::limits::{FRAME_MAX, MESSAGE_MAX};
 
@@ -23,7 +18,7 @@ const MORE: u32 = 1 << 31;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    #[error("the connection failed")]
+    #[error("the connection failed: {0}")]
     Io(#[from] std::io::Error),
     #[error("a {what} of {size} bytes, more than the limit of {limit}")]
     TooLarge { what: &'static str, size: usize, limit: usize },
@@ -31,22 +26,32 @@ pub enum FrameError {
     Garbled(#[from] serde_json::Error),
 }
 
+impl FrameError {
+    /// The two sides do not accept each other's certificates, or only one of them has any.
+    pub fn is_distrust(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == std::io::ErrorKind::InvalidData)
+    }
+}
+
 #[derive(Debug)]
 pub struct Receiver<T> {
-    from: BufReader<OwnedReadHalf>,
+    from: BufReader<ReadHalf<Stream>>,
     kind: PhantomData<fn() -> T>,
 }
 
 #[derive(Debug)]
 pub struct Sender<T> {
-    to: OwnedWriteHalf,
+    to: WriteHalf<Stream>,
     kind: PhantomData<fn(T)>,
 }
 
 /// The two directions of a connection.
-pub fn split<In, Out>(stream: TcpStream) -> std::io::Result<(Receiver<In>, Sender<Out>)> {
-    stream.set_nodelay(true)?;
-    let (from, to) = stream.into_split();
+pub fn split<In, Out>(stream: impl Into<Stream>) -> std::io::Result<(Receiver<In>, Sender<Out>)> {
+    let stream = stream.into();
+    if let Stream::Plain(stream) = &stream {
+        stream.set_nodelay(true)?;
+    }
+    let (from, to) = tokio::io::split(stream);
     let receiver = Receiver { from: BufReader::new(from), kind: PhantomData };
     Ok((receiver, Sender { to, kind: PhantomData }))
 }
@@ -95,7 +100,8 @@ impl<T: Serialize> Sender<T> {
             self.to.write_all(&head.to_le_bytes()).await?;
             self.to.write_all(frame).await?;
             if after.is_empty() {
-                return Ok(());
+                // TLS may still hold the end of it back.
+                return Ok(self.to.flush().await?);
             }
             rest = after;
         }

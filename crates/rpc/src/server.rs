@@ -3,10 +3,11 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use model::{Difference, HostInventory, Inventory, NodeId, Revision};
+use pki::{Door, Keyring, Peer, Role, Welcomed};
 use ports::{EngineError, Memberships};
 use serde::Serialize;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{Semaphore, mpsc},
     task::JoinSet,
     time::timeout,
@@ -50,12 +51,14 @@ pub enum What {
 }
 
 /// Serves until the receiver of `heard` is dropped. Membership questions are answered from the
-/// first moment on: they wait for no lease and no leader.
+/// first moment on: they wait for no lease and no leader. Where the door asks for certificates, an
+/// engine needs one of an engine of its name, and a host one of a host.
 pub async fn serve<M: Memberships + 'static>(
-    listener: TcpListener,
+    door: impl Into<Door>,
     memberships: Arc<M>,
     heard: mpsc::Sender<Heard>,
 ) {
+    let Door { listener, keyring } = door.into();
     let places = Arc::new(Semaphore::new(limits::SESSIONS_MAX));
     let mut sessions = JoinSet::new();
     let mut next = 0;
@@ -69,9 +72,9 @@ pub async fn serve<M: Memberships + 'static>(
             (Ok((stream, from)), Ok(place)) => {
                 next += 1;
                 let session = Session { id: SessionId(next), heard: heard.clone() };
-                let memberships = Arc::clone(&memberships);
+                let (memberships, keyring) = (Arc::clone(&memberships), keyring.clone());
                 sessions.spawn(async move {
-                    session.run(stream, from, memberships).await;
+                    session.enter(stream, from, keyring, memberships).await;
                     drop(place);
                 });
             }
@@ -91,9 +94,28 @@ struct Session {
 }
 
 impl Session {
-    async fn run<M: Memberships + 'static>(self, stream: TcpStream, from: SocketAddr, m: Arc<M>) {
-        let Ok((mut incoming, outgoing)) = split(stream) else { return };
+    async fn enter<M: Memberships + 'static>(
+        self,
+        stream: TcpStream,
+        from: SocketAddr,
+        keyring: Option<Keyring>,
+        memberships: Arc<M>,
+    ) {
+        match Door::welcome(keyring, stream).await {
+            Ok(welcomed) => self.run(welcomed, from, memberships).await,
+            // Told to people: it may be one of theirs that cannot get in.
+            Err(error) => warn!(%from, %error, "a connection was refused"),
+        }
+    }
+
+    async fn run<M: Memberships + 'static>(self, who: Welcomed, from: SocketAddr, m: Arc<M>) {
+        let Ok((mut incoming, outgoing)) = split(who.stream) else { return };
         let first = timeout(limits::HELLO_TIMEOUT, incoming.next()).await;
+        if let (Some(peer), Ok(Ok(Some(first)))) = (&who.peer, &first)
+            && !may_say(peer, first)
+        {
+            return warn!(%from, %peer, "a connection was refused: it speaks for another");
+        }
         let end = match first {
             Ok(Ok(Some(ToController::Hello(hello)))) => {
                 let (to, queued) = mpsc::channel(limits::BACKLOG);
@@ -168,6 +190,15 @@ impl Session {
 
     async fn tell(&self, what: What) -> bool {
         self.heard.send(Heard { session: self.id, what }).await.is_ok()
+    }
+}
+
+/// Whether a certificate's owner may begin like this.
+fn may_say(peer: &Peer, first: &ToController) -> bool {
+    match first {
+        ToController::Hello(hello) => peer.role == Role::Engine && peer.name == hello.name,
+        ToController::HostHello(hello) => peer.role == Role::Host && peer.name == hello.name,
+        _ => false,
     }
 }
 

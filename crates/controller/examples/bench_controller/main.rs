@@ -39,7 +39,7 @@ fn main() {
 
 async fn serve(folder: &str) {
     let url = StoreUrl::Embedded(folder.into());
-    let Opened::Embedded(store) = url.open().await.unwrap() else { return };
+    let Opened::Embedded(store) = url.open(None).await.unwrap() else { return };
     let listener = TcpListener::bind("127.0.0.1:7520").await.unwrap();
     let rest_listener = TcpListener::bind("127.0.0.1:7521").await.unwrap();
     let (controller, handle) = Controller::new(store.clone(), &Settings::default());

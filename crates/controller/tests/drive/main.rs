@@ -89,7 +89,7 @@ async fn listener() -> TcpListener {
 }
 
 async fn embedded(folder: &Path) -> store::embedded::Embedded {
-    match StoreUrl::Embedded(folder.to_owned()).open().await.unwrap() {
+    match StoreUrl::Embedded(folder.to_owned()).open(None).await.unwrap() {
         Opened::Embedded(store) => store,
         Opened::Etcd(_) => panic!("no embedded store"),
     }

@@ -91,6 +91,7 @@ impl Rig {
             advertise: Some(self.wires[at].address.to_string()),
             admin: None,
             controllers: vec![self.brain.address.clone()],
+            keyring: None,
             disks: vec![self.disks[at].clone()],
             records: Records::Controllers,
             backend: uring::Backend::Auto,

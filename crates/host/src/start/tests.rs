@@ -9,6 +9,7 @@ fn settings(run: &Path, way: Way) -> Settings {
         nqn: None,
         node: None,
         controllers: Vec::new(),
+        keyring: None,
         run: run.into(),
         way,
         give_up: limits::GIVE_UP,

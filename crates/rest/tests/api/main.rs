@@ -4,6 +4,7 @@
 mod changes;
 mod reads;
 mod standby;
+mod strangers;
 
 use std::{
     collections::BTreeMap,

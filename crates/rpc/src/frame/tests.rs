@@ -1,6 +1,9 @@
 //! Messages of any size arrive whole and in order; what is too large or garbled is refused.
 
-use tokio::{io::AsyncWriteExt, net::TcpListener};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+};
 
 use super::*;
 

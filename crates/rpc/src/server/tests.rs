@@ -7,11 +7,19 @@ use store::{
     memory::{Bounds, Memory},
 };
 
+use tokio::net::TcpListener;
+
 use super::*;
 
 const VOLUME: VolumeId = VolumeId::from_u128(7);
 
+mod strangers;
+
 async fn controller() -> (SocketAddr, mpsc::Receiver<Heard>) {
+    controller_with(None).await
+}
+
+async fn controller_with(keyring: Option<Keyring>) -> (SocketAddr, mpsc::Receiver<Heard>) {
     let store = Memory::new(Bounds::default());
     let record = Membership::founded(VOLUME, [ReplicaId::from_u128(1)]);
     let key = model::Key::Membership(VOLUME).to_string();
@@ -21,7 +29,7 @@ async fn controller() -> (SocketAddr, mpsc::Receiver<Heard>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (heard, hearing) = mpsc::channel(16);
-    tokio::spawn(serve(listener, Arc::new(Direct(store)), heard));
+    tokio::spawn(serve(Door { listener, keyring }, Arc::new(Direct(store)), heard));
     (address, hearing)
 }
 
