@@ -30,6 +30,8 @@ mod pace;
 mod read;
 mod reserve;
 mod restored;
+#[cfg(test)]
+mod rig;
 mod seen;
 mod snapshot;
 mod stop;
@@ -194,6 +196,8 @@ pub struct Target<D> {
     /// Regions that replicas have marked, and those touched since the last look at idle ones.
     dirty: Bitmap,
     touched: Bitmap,
+    /// Of those the ones that the last look found idle, and that are still to be called clean.
+    cleanable: Bitmap,
     look_at: Time,
     copying: Option<Copying>,
     hosts: Hosts,
@@ -263,6 +267,7 @@ impl<D: Clone> Target<D> {
             lock: Lock::default(),
             dirty: Bitmap::new(),
             touched: Bitmap::new(),
+            cleanable: Bitmap::new(),
             look_at: now + seat.times.idle,
             copying: None,
             hosts: Hosts::default(),

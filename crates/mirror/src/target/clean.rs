@@ -1,8 +1,11 @@
 //! Regions that nobody has written for a while, and that all have flushed, are called clean.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{vec, vec::Vec};
 
-use block::Extent;
+use block::{Bitmap, Extent};
 
 use super::{Phase, Target, Turn, child::Purpose, command::Work, flush::Waiter};
 use crate::{
@@ -10,8 +13,9 @@ use crate::{
     slots::{Slot, Slots},
 };
 
-/// Regions per look: a few, so that a long list does not hold locks for long.
-const REGIONS_MAX: usize = 64;
+/// Regions at a time: a few, so that a long list does not hold locks for long. The simulator's
+/// volumes have few regions, and must see that one list follows the other.
+const REGIONS_MAX: usize = if cfg!(feature = "flaws") { 1 } else { 64 };
 
 /// Holds the lock of its regions until all have answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,21 +37,37 @@ impl<D: Clone> Target<D> {
         }
         let mut idle = self.dirty.clone();
         idle.subtract(&touched);
-        let idle: Vec<_> = idle.iter().filter(|region| self.is_settled(*region)).collect();
-        let is_flushed = |region: &u64| {
-            let mut children = self.groups.acks.iter().filter_map(|s| self.children.get(&s));
-            self.flawed.leaves_out(Flaw::CleanUnchecked)
-                || children.all(|c| !c.cur.contains(*region) && !c.prev.contains(*region))
-        };
-        let (clean, unflushed): (Vec<_>, Vec<_>) = idle.into_iter().partition(is_flushed);
-        if !clean.is_empty() {
-            self.send_clean(turn, clean);
-        } else if !unflushed.is_empty() {
+        let idle: Bitmap = idle.iter().filter(|region| self.is_settled(*region)).collect();
+        let clean: Bitmap = idle.iter().filter(|region| self.is_flushed(*region)).collect();
+        if clean != idle {
             // The next look finds them flushed.
             for slot in self.groups.acks.iter() {
                 self.flush_child(turn, slot, Waiter::Nobody);
             }
         }
+        self.cleanable = clean;
+        self.clean_some(turn);
+    }
+
+    /// The next of those that the look found, unless something became of them since.
+    fn clean_some(&mut self, turn: &mut Turn<'_, D>) {
+        if !self.may_clean() {
+            self.cleanable = Bitmap::new();
+            return;
+        }
+        let is_idle = |region: &u64| {
+            self.dirty.contains(*region)
+                && !self.touched.contains(*region)
+                && self.is_settled(*region)
+                && self.is_flushed(*region)
+        };
+        let mut idle: Bitmap = self.cleanable.iter().filter(is_idle).collect();
+        let next: Vec<_> = idle.iter().take(REGIONS_MAX).collect();
+        for region in &next {
+            idle.remove(*region);
+        }
+        self.cleanable = idle;
+        self.send_clean(turn, next);
     }
 
     fn may_clean(&self) -> bool {
@@ -64,9 +84,15 @@ impl<D: Clone> Target<D> {
             || self.children.values().all(|child| !child.missing_copy(region))
     }
 
+    fn is_flushed(&self, region: u64) -> bool {
+        let mut children = self.groups.acks.iter().filter_map(|slot| self.children.get(&slot));
+        self.flawed.leaves_out(Flaw::CleanUnchecked)
+            || children.all(|child| !child.cur.contains(region) && !child.prev.contains(region))
+    }
+
     fn send_clean(&mut self, turn: &mut Turn<'_, D>, regions: Vec<u64>) {
         let mut taken = vec![];
-        for region in regions.into_iter().take(REGIONS_MAX) {
+        for region in regions {
             if self.lock.take(self.region_extent(region)) {
                 taken.push(region);
             }
@@ -133,5 +159,10 @@ impl<D: Clone> Target<D> {
             }
         }
         self.start_queued(turn);
+        if is_refused {
+            self.cleanable = Bitmap::new();
+        } else if !self.cleanable.is_empty() {
+            self.clean_some(turn);
+        }
     }
 }

@@ -43,6 +43,8 @@ enum What {
 
 /// A command is held for 20 s at most.
 const PATIENCE: u64 = 22_000_000;
+/// More than two of a target's looks at what is idle.
+const WHILE: u64 = 7_500_000;
 const ASKED_MOST: usize = 12;
 
 impl World {
@@ -107,11 +109,19 @@ impl World {
 
     /// Few blocks, far apart and side by side: regions, clusters and each other are met.
     fn pick_extent(&mut self) -> Extent {
-        let window = *self.random.pick(WINDOWS).unwrap_or(&Extent::new(0, 1));
+        let any = *self.random.pick(WINDOWS).unwrap_or(&Extent::new(0, 1));
+        let window = self.host_keeps_to().unwrap_or(any);
         let start = window.start + self.random.below(u64::from(window.blocks));
         let most = window.end() - start;
         let blocks = self.random.between(1, 5).min(most);
         Extent::new(start, u32::try_from(blocks).unwrap_or(1))
+    }
+
+    /// Every other while it stays in one place, so that the rest is idle and is called clean.
+    fn host_keeps_to(&self) -> Option<Extent> {
+        let span = self.now / WHILE;
+        let index = usize::try_from(span / 2).unwrap_or(0) % WINDOWS.len();
+        (!span.is_multiple_of(2)).then(|| WINDOWS[index])
     }
 
     fn host_asks(&mut self) {

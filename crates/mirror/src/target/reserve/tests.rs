@@ -1,140 +1,9 @@
-//! A target with one copy and a store that may be away.
+//! What a host reserves, with a store that may be away.
 
-use alloc::{boxed::Box, string::String, vec, vec::Vec};
+use model::Membership;
 
-use model::{
-    Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId, Reserved,
-    Revision, Roster, TargetItem, Time, VolumeId,
-};
-use pool::Header;
-
-use crate::{
-    Answer, Command, Geometry, HostResult, Input, Output, Phase, Request, Seat, State, StoreAnswer,
-    Target, Throttle, Times,
-};
-
-const REPLICA: ReplicaId = ReplicaId::from_u128(1);
-const HOST: HostId = HostId::from_u128(2);
-
-struct World {
-    target: Target<()>,
-    now: Time,
-    store: Membership,
-    is_store_up: bool,
-    intact: bool,
-    kept: Roster,
-    replies: Vec<u64>,
-    closed: Vec<u64>,
-}
-
-fn reserved(lasts: bool) -> Reserved {
-    Reserved { lasts, state: String::from("01") }
-}
-
-fn item() -> TargetItem {
-    let node = NodeId::from_u128(3);
-    TargetItem {
-        epoch: Epoch(1),
-        instance: InstanceId::from_u128(4),
-        serve: true,
-        size: Bytes(1 << 24),
-        children: vec![ChildItem { replica: REPLICA, node, rebuild: true, retire: false }],
-        hosts: [HOST].into(),
-        snapshots: Vec::new(),
-    }
-}
-
-/// A target that serves: the record was as given, its copy intact or not.
-fn serving(store: Membership, intact: bool) -> World {
-    serving_from(store, intact, Roster(1))
-}
-
-/// The same with a replica that keeps this roster.
-fn serving_from(mut store: Membership, intact: bool, kept: Roster) -> World {
-    store.epoch = Epoch(1);
-    let seat = Seat {
-        volume: store.volume,
-        instance: InstanceId::from_u128(4),
-        node: NodeId::from_u128(3),
-        times: Times::default(),
-        geometry: Geometry::default(),
-        throttle: Throttle::default(),
-    };
-    let (now, mut out) = (Time(1_000), Vec::new());
-    let target = Target::start(seat, item(), now, &mut out);
-    let (replies, closed) = (Vec::new(), Vec::new());
-    let mut world = World { target, now, store, is_store_up: true, intact, kept, replies, closed };
-    world.follow(out);
-    world.later(Millis(5_000));
-    assert_eq!(*world.target.phase(), Phase::Serving);
-    for session in [10, 11] {
-        world.tell(Input::HostOpened { session, host: HOST });
-    }
-    world
-}
-
-impl World {
-    fn tell(&mut self, input: Input<()>) {
-        let mut out = Vec::new();
-        self.target.handle(self.now, input, &mut out);
-        self.follow(out);
-    }
-
-    fn later(&mut self, by: Millis) {
-        self.now = self.now + by;
-        self.tell(Input::Tick);
-    }
-
-    fn follow(&mut self, out: Vec<Output<()>>) {
-        for output in out {
-            match output {
-                Output::Send { child, session, tag, request } => {
-                    let answer = self.answer(&request);
-                    self.tell(Input::Answer { child, session, tag, answer });
-                }
-                Output::ReadRecord => self.ask(StoreAnswer::Record(self.store.clone())),
-                Output::Commit { record, expected } => {
-                    assert_eq!(expected, self.store.revision);
-                    if self.is_store_up {
-                        let revision = Revision(expected.0 + 1);
-                        self.store = Membership { revision, ..record };
-                        self.ask(StoreAnswer::Committed(revision));
-                    } else {
-                        self.ask(StoreAnswer::Unknown);
-                    }
-                }
-                Output::Reply(reply) => {
-                    assert_eq!(reply.result, HostResult::Done);
-                    self.replies.push(reply.tag);
-                }
-                Output::CloseHost { session } => self.closed.push(session),
-                _ => {}
-            }
-        }
-    }
-
-    fn ask(&mut self, answer: StoreAnswer) {
-        let answer = if self.is_store_up { answer } else { StoreAnswer::Unknown };
-        self.tell(Input::Store(answer));
-    }
-
-    fn answer(&self, request: &Request<()>) -> Answer<()> {
-        let Request::Fence { .. } = request else { return Answer::Done };
-        let instance = InstanceId::from_u128(5);
-        let roster = self.kept;
-        let (header, snapshots) = (Header { roster, ..Header::default() }, Vec::new());
-        Answer::Fenced(Box::new(State { instance, header, intact: self.intact, snapshots }))
-    }
-
-    fn reserve(&mut self, session: u64, tag: u64) {
-        let command = Command::Reserve(reserved(true));
-        self.tell(Input::Command { session, tag, command });
-    }
-}
-
-fn founded() -> Membership {
-    Membership::founded(VolumeId::from_u128(9), [REPLICA])
-}
+use super::super::rig::{founded, reserved, serving, serving_from};
+use crate::{Command, Input, Phase, Times};
 
 #[test]
 fn what_is_reserved_is_answered_when_the_store_has_it() {
@@ -175,7 +44,7 @@ fn a_loss_of_all_power_ends_what_was_not_to_outlive_it() {
 /// A first target that died between its claim and its service had nothing to lose.
 #[test]
 fn a_volume_that_never_served_has_lost_nothing() {
-    for (kept, is_lost) in [(Roster::ZERO, false), (Roster(1), true)] {
+    for (kept, is_lost) in [(model::Roster::ZERO, false), (model::Roster(1), true)] {
         let store = Membership { clean: false, ..founded() };
         let world = serving_from(store, false, kept);
         assert_eq!(world.store.unflushed_lost, is_lost, "{kept}");
