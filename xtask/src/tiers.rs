@@ -181,6 +181,13 @@ pub(crate) const TIERS: &[Tier] = &[
         ]),
     },
     Tier {
+        name: "machines",
+        about: "the guide's three machines, in namespaces, with mutual TLS and etcd; one dies",
+        needs: &[ETCD, IP],
+        env: &[],
+        work: Work::CargoTest(&["--package", "holdfast", "--test", "machines"]),
+    },
+    Tier {
         name: "tools",
         about: "fio, qemu-img, ext4 and a verifying workload on a real target that is killed",
         needs: &[FIO, QEMU_IMG, NBDFUSE, MKFS],

@@ -19,6 +19,9 @@ pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// that a target holds its acknowledgements.
 pub const ASK_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Letters of an NVMe qualified name, as NVMe has it.
+pub const NQN_LENGTH_MAX: usize = 223;
+
 /// Engines that one controller listens to.
 pub const SESSIONS_MAX: usize = 4096;
 

@@ -111,10 +111,11 @@ impl Session {
     async fn run<M: Memberships + 'static>(self, who: Welcomed, from: SocketAddr, m: Arc<M>) {
         let Ok((mut incoming, outgoing)) = split(who.stream) else { return };
         let first = timeout(limits::HELLO_TIMEOUT, incoming.next()).await;
-        if let (Some(peer), Ok(Ok(Some(first)))) = (&who.peer, &first)
-            && !may_say(peer, first)
+        if let Ok(Ok(Some(first))) = &first
+            && let Some(why) = refusal(who.peer.as_ref(), first)
         {
-            return warn!(%from, %peer, "a connection was refused: it speaks for another");
+            let peer = who.peer.map_or_else(|| "nobody known".into(), |peer| peer.to_string());
+            return warn!(%from, peer, why, "a connection was refused");
         }
         let end = match first {
             Ok(Ok(Some(ToController::Hello(hello)))) => {
@@ -193,13 +194,22 @@ impl Session {
     }
 }
 
-/// Whether a certificate's owner may begin like this.
-fn may_say(peer: &Peer, first: &ToController) -> bool {
-    match first {
-        ToController::Hello(hello) => peer.role == Role::Engine && peer.name == hello.name,
-        ToController::HostHello(hello) => peer.role == Role::Host && peer.name == hello.name,
-        _ => false,
+/// Why nobody may begin like this, or not the owner of this certificate.
+fn refusal(peer: Option<&Peer>, first: &ToController) -> Option<&'static str> {
+    let (role, name) = match first {
+        ToController::Hello(hello) => (Role::Engine, &hello.name),
+        ToController::HostHello(hello) => (Role::Host, &hello.name),
+        _ => return Some("it did not say who it is"),
+    };
+    // Targets let in who has the name of a host: one that stands for all of them, or for none,
+    // would open its volumes to anybody.
+    if let ToController::HostHello(hello) = first
+        && !(hello.nqn.starts_with("nqn.") && hello.nqn.len() <= limits::NQN_LENGTH_MAX)
+    {
+        return Some("its NVMe name is none");
     }
+    let speaks_for_itself = |peer: &Peer| peer.role == role && peer.name == *name;
+    (!peer.is_none_or(speaks_for_itself)).then_some("it speaks for another")
 }
 
 async fn talk<T: Serialize>(

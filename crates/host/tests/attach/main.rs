@@ -3,6 +3,7 @@
 
 mod nbd;
 mod rig;
+mod strangers;
 
 use std::time::{Duration, Instant};
 

@@ -10,8 +10,8 @@ use controller::{Controller, Handle, Inside, Settings as ControllerSettings};
 use engine::{Engine, Records, Settings as EngineSettings};
 use host::{Device, Host, Local, Settings, Way};
 use model::{
-    AttemptId, Bytes, HostId, NodeId, PoolId, PoolSpec, Publication, Time, VolumeId, VolumeSpec,
-    VolumeStage,
+    AttemptId, Bytes, HostId, NodeId, PoolId, PoolSpec, Publication, ReplicaId, Time, VolumeId,
+    VolumeSpec, VolumeStage,
 };
 use plan::Request;
 use store::memory::Memory;
@@ -195,6 +195,19 @@ impl Rig {
         let address =
             move |inside: &Inside<'_>| Some(inside.world().node(node)?.record.spec.address.clone());
         self.until("an address", address).await.parse().unwrap()
+    }
+
+    /// The copies, the node of each, and where that is reached.
+    pub async fn replicas(&self) -> Vec<(ReplicaId, NodeId, SocketAddr)> {
+        let look = |inside: &Inside<'_>| {
+            let world = inside.world();
+            let copies = world.volume(VOLUME)?.record.layout.replicas.iter().map(|copy| {
+                let at = world.node(copy.node)?.record.spec.address.parse().ok()?;
+                Some((copy.id, copy.node, at))
+            });
+            copies.collect::<Option<Vec<_>>>()
+        };
+        self.until("its copies", look).await
     }
 
     /// Every copy is recorded healthy again.

@@ -56,6 +56,18 @@ impl Rig {
     }
 }
 
+/// M-17: a host that calls itself by a name that means any host would open its volumes to all.
+#[tokio::test]
+async fn a_host_without_a_name_of_its_own_is_refused() {
+    for nqn in ["*", "", "nqn", "host"] {
+        let mut rig = Rig::new().await;
+        let keyring = rig.ring("ours", Role::Host, "h");
+        let ToController::HostHello(mut hello) = host_hello() else { panic!("no host") };
+        hello.nqn = nqn.into();
+        assert!(!rig.says(Some(&keyring), &ToController::HostHello(hello)).await, "{nqn}");
+    }
+}
+
 #[tokio::test]
 async fn an_engine_and_a_host_with_certificates_of_theirs_are_let_in() {
     let mut rig = Rig::new().await;
