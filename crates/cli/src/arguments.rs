@@ -7,22 +7,31 @@ use crate::Certificates;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Kind {
+    /// The machines that hold data
     #[value(alias = "node", alias = "no")]
     Nodes,
+    /// The disks that data is kept on, by node
     #[value(alias = "pool", alias = "po")]
     Pools,
+    /// What hosts use
     #[value(alias = "volume", alias = "vol", alias = "v")]
     Volumes,
+    /// Who serves each volume
     #[value(alias = "target")]
     Targets,
+    /// The copies of each volume
     #[value(alias = "replica", alias = "rep")]
     Replicas,
+    /// Volumes as they were
     #[value(alias = "snapshot", alias = "snap")]
     Snapshots,
+    /// The machines that use volumes
     #[value(alias = "host")]
     Hosts,
+    /// Volumes exported over NFS
     #[value(alias = "share")]
     Shares,
+    /// Volumes on their way to another target
     #[value(alias = "switchover", alias = "so")]
     Switchovers,
     /// The disks of the nodes
@@ -78,12 +87,14 @@ pub struct Connection {
 
 #[derive(Clone, Debug, Args)]
 pub struct Get {
+    /// What to list
     pub kind: Kind,
     /// Only this one, by its id or name
     pub name: Option<String>,
     /// Only those with these labels: key=value,key=value
     #[arg(short = 'l', long)]
     pub labels: Option<String>,
+    /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
     /// Print what changes, as it changes
@@ -105,9 +116,10 @@ pub struct Manner {
     /// Do not wait until it is done
     #[arg(long)]
     pub no_wait: bool,
-    /// How long to wait
+    /// How long to wait, as in 500ms, 30s or 10m; the change goes on after that
     #[arg(long, default_value = "60s")]
     pub timeout: String,
+    /// How to print what came of it
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
     #[command(flatten)]
@@ -121,6 +133,8 @@ pub enum Command {
     /// Show all of one resource, with its words and its last events
     Describe {
         kind: Kind,
+        /// Its name or id; any word for the cluster
+        #[arg(default_value = "-", hide_default_value = true)]
         name: String,
         #[command(flatten)]
         connection: Connection,
@@ -130,7 +144,9 @@ pub enum Command {
     Create(Create),
     /// Delete a volume, a pool or a snapshot
     Delete {
+        /// volume, pool or snapshot
         kind: Kind,
+        /// Its name or id
         name: String,
         /// With a volume's snapshots
         #[arg(long)]
@@ -140,7 +156,9 @@ pub enum Command {
     },
     /// Change the count of a volume's replicas
     Scale {
+        /// Its name or id
         volume: String,
+        /// How many copies there shall be, from 1 to 5
         #[arg(long)]
         replicas: u8,
         #[command(flatten)]
@@ -148,7 +166,9 @@ pub enum Command {
     },
     /// Make a volume larger
     Resize {
+        /// Its name or id
         volume: String,
+        /// The new size, as in 20GiB; volumes do not shrink
         #[arg(long, value_parser = size)]
         size: Bytes,
         #[command(flatten)]
@@ -156,7 +176,9 @@ pub enum Command {
     },
     /// Give a volume to hosts
     Publish {
+        /// Its name or id
         volume: String,
+        /// Who shall have it; several times for several, if the volume allows that
         #[arg(long = "host", required = true)]
         hosts: Vec<String>,
         #[command(flatten)]
@@ -164,7 +186,9 @@ pub enum Command {
     },
     /// Take a volume from a host
     Unpublish {
+        /// Its name or id
         volume: String,
+        /// Who shall have it no longer
         #[arg(long)]
         host: String,
         /// The host is gone for good: do not wait for its word, it is fenced
@@ -175,7 +199,9 @@ pub enum Command {
     },
     /// Export a volume over NFS to hosts; to none, to end it
     Share {
+        /// Its name or id
         volume: String,
+        /// Who mounts it; several times for several
         #[arg(long = "host")]
         hosts: Vec<String>,
         #[command(flatten)]
@@ -183,29 +209,34 @@ pub enum Command {
     },
     /// Serve the best remaining copy of a volume whose healthy copies are lost for good
     Promote {
+        /// Its name or id
         volume: String,
         /// Writes that only the lost copies had are gone
         #[arg(long)]
         accept_data_loss: bool,
-        #[arg(long)]
+        /// This copy instead of the best one: `holdfast get replicas -o wide` lists them
+        #[arg(long, value_name = "REPLICA-ID")]
         replica: Option<model::ReplicaId>,
         #[command(flatten)]
         manner: Manner,
     },
     /// Place nothing new on a node
     Cordon {
+        /// Its name or id
         node: String,
         #[command(flatten)]
         manner: Manner,
     },
     /// Let a node take new things again
     Uncordon {
+        /// Its name or id
         node: String,
         #[command(flatten)]
         manner: Manner,
     },
     /// Move targets and replicas off a node
     Drain {
+        /// Its name or id
         node: String,
         /// End the drain
         #[arg(long)]
@@ -215,7 +246,9 @@ pub enum Command {
     },
     /// Set labels of a node: key=value, or key- to take one away
     Label {
+        /// Its name or id
         node: String,
+        /// key=value to set one, key- to take one away
         #[arg(required = true)]
         labels: Vec<String>,
         #[command(flatten)]
@@ -223,7 +256,9 @@ pub enum Command {
     },
     /// Give up a node or a pool that will never return
     Forget {
+        /// node or pool
         kind: Kind,
+        /// Its name or id
         name: String,
         #[command(flatten)]
         manner: Manner,
@@ -241,8 +276,12 @@ pub enum Command {
     },
     /// Why a resource is as it is, and the next step
     Why {
+        /// volume, node, pool, snapshot, host or cluster
         kind: Kind,
+        /// Its name or id; any word for the cluster
+        #[arg(default_value = "-", hide_default_value = true)]
         name: String,
+        /// How to print it
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
         #[command(flatten)]
@@ -260,10 +299,14 @@ pub enum Command {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Create {
+    /// Make a volume; `publish` it, or `attach` it on a host, to use it
     Volume {
+        /// Lower-case letters, digits, '-' and '.'
         name: String,
+        /// As in 512MiB or 20GiB
         #[arg(long, value_parser = size)]
         size: Bytes,
+        /// How many copies there shall be, each on another node, from 1 to 5
         #[arg(long, default_value_t = 3)]
         replicas: u8,
         /// Take space when it is written
@@ -281,25 +324,33 @@ pub enum Create {
         /// Start from this snapshot, by its id
         #[arg(long, value_name = "SNAPSHOT-ID")]
         from: Option<model::SnapshotId>,
+        /// To find it by; several times for several
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
         labels: Vec<(String, String)>,
         #[command(flatten)]
         manner: Manner,
     },
+    /// Make a pool on a disk of a node: `holdfast get block-devices` lists them
     Pool {
+        /// Lower-case letters, digits, '-' and '.'
         name: String,
+        /// The node, by its name or id
         #[arg(long)]
         node: String,
         /// A device or file on that node
         #[arg(long = "disk", required = true)]
         disks: Vec<String>,
+        /// To find it by, or to spread volumes over
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
         labels: Vec<(String, String)>,
         #[command(flatten)]
         manner: Manner,
     },
+    /// Freeze a volume as it is now, the same on every copy
     Snapshot {
+        /// Lower-case letters, digits, '-' and '.'
         name: String,
+        /// The volume, by its name or id
         #[arg(long)]
         volume: String,
         #[command(flatten)]

@@ -14,12 +14,14 @@ use serde_json::Value;
 use crate::{
     CliError,
     arguments::{Command, Create, Kind, Manner, Output},
-    get, preview, yaml,
+    get, preview, progress, yaml,
 };
 
 /// One request, and what it is about.
 struct Change {
     kind: Kind,
+    /// The third part of the path: what it is about.
+    name: String,
     method: Method,
     path: String,
     /// Behind the question mark, besides what the manner says.
@@ -39,7 +41,8 @@ impl Change {
             _ => "available",
         };
         let (query, if_match, body) = (Vec::new(), None, None);
-        Self { kind, method, path, query, until, if_match, body, done }
+        let name = path.split('/').nth(3).unwrap_or_default().to_owned();
+        Self { kind, name, method, path, query, until, if_match, body, done }
     }
 
     fn until(mut self, until: &'static str) -> Self {
@@ -93,9 +96,9 @@ async fn send(
     if !change.query.is_empty() {
         path = format!("{path}?{}", change.query.join("&"));
     }
-    let answer: Answer<Value> =
-        client.change(change.method, &path, change.if_match, change.body.as_ref()).await?;
     let (kind, done) = (change.kind, change.done);
+    let sending = client.change(change.method, &path, change.if_match, change.body.as_ref());
+    let answer: Answer<Value> = progress::beside(client, kind, &change.name, sending).await?;
     match answer {
         Answer::Preview(preview) => match manner.output {
             Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&preview)?)?,

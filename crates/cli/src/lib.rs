@@ -11,6 +11,7 @@ mod describe;
 mod doctor;
 mod get;
 mod preview;
+mod progress;
 mod table;
 mod watch;
 mod why;

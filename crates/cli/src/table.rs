@@ -50,7 +50,7 @@ pub(crate) fn columns(kind: Kind, wide: bool) -> Vec<Column> {
             vec![
                 Column("NAME", |v, _| text(v, "/meta/name")),
                 Column("NODE", |v, _| text(v, "/node")),
-                Column("HEALTH", |v, _| text(v, "/status/health")),
+                Column("HEALTH", |v, _| leaving(v)),
                 Column("CAPACITY", |v, _| bytes(v, "/status/capacity")),
                 Column("USED", |v, _| bytes(v, "/status/used")),
                 Column("ROOM", |v, _| bytes(v, "/status/room")),
@@ -100,7 +100,7 @@ fn volume_columns() -> (Vec<Column>, Vec<Column>) {
             Column("COPIES", |v, _| {
                 format!("{}/{}", text(v, "/status/healthy_copies"), text(v, "/spec/replicas"))
             }),
-            Column("HEALTH", |v, _| text(v, "/status/health")),
+            Column("HEALTH", |v, _| leaving(v)),
             Column("TARGET", |v, around| named(v, "/layout/target/node", around)),
             Column("HOSTS", |v, around| keys(v, "/layout/hosts", around)),
             Column("AGE", age),
@@ -284,6 +284,16 @@ fn used_by(value: &Value) -> String {
         () if list(value, "/device/partitions") != "-" => "partitioned".into(),
         () if is("/device/read_only") => "read-only".into(),
         () => "free".into(),
+    }
+}
+
+/// Health, or that it is on its way out.
+fn leaving(value: &Value) -> String {
+    let is = |pointer: &str| value.pointer(pointer) == Some(&Value::Bool(true));
+    match (is("/spec/forgotten"), is("/spec/deleting")) {
+        (true, _) => "forgotten".into(),
+        (_, true) => "deleting".into(),
+        _ => text(value, "/status/health"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, io::Write, process::ExitCode, time::Duration};
 
+use model::Time;
 use rest::{Client, EventShown};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -47,7 +48,31 @@ pub(crate) fn print(shown: &EventShown, out: &mut impl Write) -> std::io::Result
     let kind = event.subject.to_string();
     let kind = kind.split(' ').next().unwrap_or_default();
     let (severity, name) = (event.severity, &event.name);
-    writeln!(out, "{number:>6}  {}  {severity:<7}  {kind}/{name}  {}", event.at, event.words)
+    let at = date(event.at);
+    writeln!(out, "{number:>6}  {at}  {severity:<7}  {kind}/{name}  {}", event.words)
+}
+
+/// As in RFC 3339, in UTC.
+fn date(at: Time) -> String {
+    let (days, rest) = (at.0 / 86_400_000, at.0 % 86_400_000);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1_000 % 60);
+    let millis = rest % 1_000;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// The date of a day since 1970. Years begin in March here, so that the leap day is their last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // From the first of March of the year 0, in eras of 400 years.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let leaps = of_era / 1_460 + of_era / 146_096;
+    let of_400 = (of_era + of_era / 36_524 - leaps) / 365;
+    let of_year = of_era - (365 * of_400 + of_400 / 4 - of_400 / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (of_400 + era * 400 + u64::from(month <= 2), month, day)
 }
 
 /// Prints each resource again when its row changes.
@@ -93,4 +118,24 @@ pub(crate) async fn resources(
 fn differs(columns: &[crate::table::Column], old: &[String], new: &[String]) -> bool {
     let cells = columns.iter().zip(old.iter().zip(new));
     cells.into_iter().any(|(column, (old, new))| column.header() != "AGE" && old != new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_200_000, "2024-03-01T00:00:00.000Z"),
+            (1_794_786_457_548, "2026-11-15T23:47:37.548Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ];
+        for (at, words) in cases {
+            assert_eq!(date(Time(at)), words);
+        }
+    }
 }

@@ -233,6 +233,7 @@ impl<S: Store + Clone + 'static> Controller<S> {
             }
             Effect::Apply { node, config } => return self.sessions.apply(node, config),
             Effect::ApplyHost { host, config } => return self.sessions.apply_host(host, config),
+            Effect::Strike { node, volume, epoch } => self.sessions.strike(node, volume, epoch),
             Effect::Reply { id, reply } => {
                 if let Some(to) = self.requests.remove(&id) {
                     // Who asked may have gone.

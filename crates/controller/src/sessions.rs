@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{HostConfig, HostId, InstanceId, NodeConfig, NodeId, Revision};
+use model::{Epoch, HostConfig, HostId, InstanceId, NodeConfig, NodeId, Revision, VolumeId};
 use plan::World;
 use ports::EngineError;
 use reconcile::{Event, Rejection};
@@ -103,6 +103,16 @@ impl Sessions {
         };
         let answer = Err(Rejection::Unreachable);
         (!sent).then_some(Event::NodeAnswered { node, answer })
+    }
+
+    /// Sent once: a drill that does not arrive has not happened, and whoever asked sees that.
+    pub(crate) fn strike(&mut self, node: NodeId, volume: VolumeId, epoch: Epoch) {
+        let session = self.nodes.get(&node).and_then(|session| self.open.get(session));
+        if let Some(Peer::Node { to, .. }) = session
+            && to.try_send(ToEngine::Strike { volume, epoch }).is_err()
+        {
+            warn!(%node, %volume, "a drill did not reach its engine");
+        }
     }
 
     pub(crate) fn apply_host(&mut self, host: HostId, config: HostConfig) -> Option<Event> {

@@ -32,6 +32,10 @@ pub enum Order {
         fault: Fault,
         reply: oneshot::Sender<Result<(), String>>,
     },
+    /// End a target as its death would, for a drill.
+    Strike {
+        target: TargetKey,
+    },
     /// Flush, stop targets cleanly, export pools, end.
     Stop {
         reply: oneshot::Sender<()>,

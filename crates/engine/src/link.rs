@@ -12,7 +12,10 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-use crate::{block_devices, handle::Handle};
+use crate::{
+    block_devices,
+    handle::{Handle, Order, TargetKey},
+};
 
 /// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
 const RETRY_MIN: Duration = Duration::from_millis(100);
@@ -126,6 +129,10 @@ async fn listen(
                 Ok(inventory) => whole(inventory),
                 Err(_) => return Ok(()),
             },
+            ToEngine::Strike { volume, epoch } => {
+                engine.order(Order::Strike { target: TargetKey { volume, epoch } });
+                continue;
+            }
             ToEngine::Answer { call, answer } => {
                 let open = calls.lock().ok().and_then(|mut calls| calls.open.remove(&call));
                 if let Some(open) = open {

@@ -37,7 +37,7 @@ pub(crate) struct DetachCommand {
 }
 
 #[derive(Debug, Args)]
-struct On {
+pub(crate) struct On {
     #[command(flatten)]
     run: RunFolder,
     #[command(flatten)]
@@ -83,16 +83,16 @@ impl DetachCommand {
 }
 
 /// This machine's host, and the controller.
-struct Here {
+pub(crate) struct Here {
     run: PathBuf,
     host: HostId,
-    client: Client,
-    patience: Duration,
-    json: bool,
+    pub(crate) client: Client,
+    pub(crate) patience: Duration,
+    pub(crate) json: bool,
 }
 
 impl Here {
-    fn new(on: &On) -> Result<Self> {
+    pub(crate) fn new(on: &On) -> Result<Self> {
         let run = on.run.folder();
         let local = Local::read(&run).context("looking for this machine's host")?;
         let patience = Duration::from_secs(on.timeout);
@@ -100,7 +100,13 @@ impl Here {
         Ok(Self { run, host: local.host, client, patience, json: on.json })
     }
 
-    async fn attach(&self, volume: &str) -> Result<(VolumeShown, Device)> {
+    /// Whether this machine has the volume already.
+    pub(crate) async fn has(&self, volume: &str) -> Result<bool> {
+        let id = self.look(volume).await?.volume.meta.id;
+        Ok(Local::read(&self.run)?.volumes.get(&id).is_some_and(|held| held.device.is_some()))
+    }
+
+    pub(crate) async fn attach(&self, volume: &str) -> Result<(VolumeShown, Device)> {
         let end = Instant::now() + self.patience;
         let shown = self.look(volume).await?;
         let shown = match self.wanted(&shown)? {
@@ -112,7 +118,7 @@ impl Here {
     }
 
     /// Waits until this host has left and the volume is free for others.
-    async fn detach(&self, volume: &str) -> Result<VolumeShown> {
+    pub(crate) async fn detach(&self, volume: &str) -> Result<VolumeShown> {
         let end = Instant::now() + self.patience;
         let host = self.host;
         let path = format!("/v1/volumes/{}/publication/{host}", encode(volume));
@@ -194,7 +200,7 @@ impl Here {
     }
 }
 
-fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(work)
 }

@@ -11,6 +11,7 @@ mod config_file;
 mod controller_command;
 mod disk_command;
 mod doctor;
+mod drill_command;
 mod ending;
 mod engine_command;
 mod host_command;
@@ -22,8 +23,12 @@ mod store_command;
 mod up_command;
 mod user_command;
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -49,6 +54,8 @@ enum Command {
     Attach(attach_command::AttachCommand),
     /// Take a volume from this machine
     Detach(attach_command::DetachCommand),
+    /// End a volume's target on purpose; measure the pause, compare the data, record it
+    Drill(drill_command::DrillCommand),
     /// Use a volume over NVMe/TCP: look, fill, verify, measure, serve as NBD
     #[command(subcommand)]
     Disk(disk_command::DiskCommand),
@@ -64,16 +71,33 @@ enum Command {
     /// Judge the records of a cluster, or of an embedded store, by Holdfast's promises
     Doctor(doctor::Doctor),
     /// Print what a shell needs to complete commands
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        /// For example: `source <(holdfast completions bash)`
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of every command
+    Man {
+        /// The folder to write them to, such as /usr/local/share/man/man1
+        #[arg(long)]
+        dir: PathBuf,
+    },
     #[command(flatten)]
     User(cli::Command),
 }
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
-        eprintln!("holdfast: {error:#}");
+        if !is_unread(&error) {
+            eprintln!("holdfast: {error:#}");
+        }
         ExitCode::FAILURE
     })
+}
+
+/// Who read the beginning and went, as `head` does, misses nothing.
+fn is_unread(error: &anyhow::Error) -> bool {
+    let io = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::BrokenPipe)
 }
 
 fn run() -> anyhow::Result<ExitCode> {
@@ -86,6 +110,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Host(command) => command.run(),
         Command::Attach(command) => command.run(),
         Command::Detach(command) => command.run(),
+        Command::Drill(command) => command.run(),
         Command::Disk(command) => command.run(),
         Command::Pool(command) => command.run(),
         Command::Pki(command) => command.run(),
@@ -96,6 +121,16 @@ fn run() -> anyhow::Result<ExitCode> {
             clap_complete::generate(shell, &mut Arguments::command(), "holdfast", out);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Man { dir } => manual(&dir),
         Command::User(command) => user_command::run(command),
     }
+}
+
+fn manual(folder: &Path) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let command = Arguments::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, folder)
+        .with_context(|| format!("writing to {}", folder.display()))?;
+    println!("{} has the pages: `man {}/holdfast.1`", folder.display(), folder.display());
+    Ok(ExitCode::SUCCESS)
 }

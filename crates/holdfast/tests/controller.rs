@@ -97,3 +97,19 @@ fn a_controller_does_not_listen_to_strangers_unless_told_by_name() {
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && words.contains("--insecure"), "{words}");
 }
+
+#[test]
+fn every_command_has_a_manual_page_and_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().to_str().unwrap();
+    assert!(holdfast(&["man", "--dir", name]).output().unwrap().status.success());
+    for page in ["holdfast.1", "holdfast-get.1", "holdfast-create-volume.1", "holdfast-drill.1"] {
+        let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(text.contains(".SH DESCRIPTION"), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let said = holdfast(&["completions", shell]).output().unwrap();
+        let text = String::from_utf8(said.stdout).unwrap();
+        assert!(said.status.success() && text.contains("drill"), "{shell}");
+    }
+}

@@ -38,8 +38,12 @@ struct Up {
 
 impl Up {
     fn start(data: &Path) -> Self {
+        Self::start_at(data, port())
+    }
+
+    fn start_at(data: &Path, port: u16) -> Self {
         let mut child = Command::new(HOLDFAST)
-            .args(["up", "--pool-size", "1GiB", "--port", &port().to_string(), "--data"])
+            .args(["up", "--pool-size", "1GiB", "--port", &port.to_string(), "--data"])
             .arg(data)
             .stdout(Stdio::piped())
             .spawn()
@@ -95,6 +99,42 @@ fn a_cluster_keeps_its_volumes_until_it_is_wiped() {
     let mut child = up.child;
     child.wait().unwrap();
     assert!(!data.exists());
+}
+
+/// HA-2, LC-9: a drill ends a target for real; its pause is measured, its data compared, and both
+/// the strike and the result are in the journal. On the last copy it must be named.
+#[test]
+fn a_drill_moves_the_target_under_use_and_is_recorded() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    let up = Up::start_at(&data, port() + 1_000);
+    let host = data.join("host-1");
+    let host = host.to_str().unwrap();
+    up.say(&["create", "volume", "v", "--size", "64MiB", "--replicas", "3", "--thin"]);
+    let before = up.say(&["get", "volumes", "v", "-o", "json"]);
+    let told = up.say(&["drill", "v", "--run", host, "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["wrong"], &told["compared"]), (&0.into(), &16384.into()), "{told}");
+    assert!(told["reads"].as_u64().unwrap() > 500, "{told}");
+    assert!(told["writes"].as_u64().unwrap() > 500, "{told}");
+    let events = up.say(&["events"]);
+    assert!(events.contains("a drill was asked for"), "{events}");
+    assert!(events.contains("a drill ended") && events.contains("0 wrong"), "{events}");
+    assert!(events.contains("switchover begun"), "{events}");
+    let after = up.say(&["get", "volumes", "v", "-o", "json"]);
+    let epoch = |shown: &str| {
+        let shown: serde_json::Value = serde_json::from_str(shown).unwrap();
+        shown["layout"]["epoch"].as_u64().unwrap()
+    };
+    assert!(epoch(&after) > epoch(&before) + 1, "{after}");
+
+    up.say(&["create", "volume", "w", "--size", "64MiB", "--replicas", "1", "--thin"]);
+    let refused = run(&["drill", "w", "--run", host, "--server", &up.url]);
+    assert!(text(&refused.stderr).contains("no second healthy copy"), "{}", text(&refused.stderr));
+    up.say(&["drill", "w", "--run", host, "--on-last-copy"]);
+    assert!(run(&["down", "--wipe", "--data", data.to_str().unwrap()]).status.success());
+    let mut child = up.child;
+    child.wait().unwrap();
 }
 
 #[test]

@@ -93,6 +93,11 @@ pub enum Request {
         replica: Option<ReplicaId>,
         accept_data_loss: bool,
     },
+    /// Try out what happens when the target is lost.
+    DrillVolume {
+        volume: VolumeId,
+        drill: Drill,
+    },
     CreateSnapshot {
         id: SnapshotId,
         name: String,
@@ -109,6 +114,15 @@ pub enum Request {
         era: model::Era,
         accept_data_loss: BTreeSet<VolumeId>,
     },
+}
+
+/// A drill changes no spec: it is told, and its strike is sent when that is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drill {
+    /// End the target at once, as its death would.
+    Strike { on_last_copy: bool },
+    /// What came of it, in words.
+    Report { words: String },
 }
 
 /// Why a request was not accepted. Nothing was written.
@@ -181,11 +195,28 @@ impl Request {
             | Self::PublishVolume { volume, .. }
             | Self::UnpublishVolume { volume, .. }
             | Self::ShareVolume { volume, .. }
-            | Self::PromoteVolume { volume, .. } => Subject::Volume(*volume),
+            | Self::PromoteVolume { volume, .. }
+            | Self::DrillVolume { volume, .. } => Subject::Volume(*volume),
             Self::CreateSnapshot { id, .. } => Subject::Snapshot(*id),
             Self::DeleteSnapshot { snapshot } => Subject::Snapshot(*snapshot),
             Self::Recover { .. } => Subject::Cluster,
         }
+    }
+
+    /// What is told of it, in an event.
+    pub fn words(&self) -> String {
+        match self {
+            Self::DrillVolume { drill: Drill::Strike { .. }, .. } => {
+                "a drill was asked for: its target is ended on purpose".into()
+            }
+            Self::DrillVolume { drill: Drill::Report { words }, .. } => words.clone(),
+            other => format!("{} was asked for", other.kind()),
+        }
+    }
+
+    /// Whether it is told although it writes nothing else.
+    pub const fn is_told_alone(&self) -> bool {
+        matches!(self, Self::DrillVolume { .. })
     }
 
     /// The name under which requests are counted.
@@ -206,6 +237,7 @@ impl Request {
             Self::UnpublishVolume { .. } => "UnpublishVolume",
             Self::ShareVolume { .. } => "ShareVolume",
             Self::PromoteVolume { .. } => "PromoteVolume",
+            Self::DrillVolume { .. } => "DrillVolume",
             Self::CreateSnapshot { .. } => "CreateSnapshot",
             Self::DeleteSnapshot { .. } => "DeleteSnapshot",
             Self::Recover { .. } => "Recover",

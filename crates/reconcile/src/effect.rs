@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use model::{HostConfig, HostId, NodeConfig, NodeId, Revision, Txn};
+use model::{Epoch, HostConfig, HostId, NodeConfig, NodeId, Revision, Txn, VolumeId};
 use plan::Refusal;
 
 use crate::RequestId;
@@ -36,6 +36,12 @@ pub enum Effect {
     ApplyHost {
         host: HostId,
         config: HostConfig,
+    },
+    /// End a target at once, for a drill.
+    Strike {
+        node: NodeId,
+        volume: VolumeId,
+        epoch: Epoch,
     },
     Reply {
         id: RequestId,

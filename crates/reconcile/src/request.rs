@@ -8,7 +8,7 @@ use alloc::{
 };
 
 use model::{Revision, Severity, Subject, Txn};
-use plan::{Planner, Refusal, Request};
+use plan::{Drill, Planner, Refusal, Request};
 
 use crate::{
     Effect, Outcome, Reconciler, Reply, RequestId, commit::Purpose, limits::REQUEST_TRIES,
@@ -52,13 +52,13 @@ impl<P: Planner> Reconciler<P> {
         }
         match plan::admit(&self.world, &pending.request) {
             Err(refusal) => self.reply(id, Err(refusal)),
-            Ok(txn) if txn.writes.is_empty() => {
+            Ok(txn) if txn.writes.is_empty() && !pending.request.is_told_alone() => {
                 let reply = Reply { revision: self.world.revision, words: Vec::new() };
                 self.reply(id, Ok(reply));
             }
             Ok(txn) => {
                 let subject = pending.request.subject();
-                let words = format!("{} was asked for", pending.request.kind());
+                let words = pending.request.words();
                 let txn = self.tell(txn, subject, words, Severity::Normal);
                 pending.tries += 1;
                 pending.seen = self.world.revision;
@@ -75,8 +75,18 @@ impl<P: Planner> Reconciler<P> {
     pub(crate) fn request_done(&mut self, id: RequestId, revision: Revision) {
         if let Some(pending) = self.requests.flying.remove(&id) {
             self.queue.push(pending.request.subject());
+            self.effects.extend(self.strike(&pending.request));
             self.reply(id, Ok(Reply { revision, words: Vec::new() }));
         }
+    }
+
+    /// Told first, then done: nobody wonders afterwards who ended a target.
+    fn strike(&self, request: &Request) -> Option<Effect> {
+        let Request::DrillVolume { volume, drill: Drill::Strike { .. } } = request else {
+            return None;
+        };
+        let target = self.world.volume(*volume)?.record.layout.target.as_ref()?;
+        Some(Effect::Strike { node: target.node, volume: *volume, epoch: target.epoch })
     }
 
     pub(crate) fn request_failed(&mut self, id: RequestId, outcome: Outcome) {

@@ -9,9 +9,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    PoolPut, Problem, Promote, PublicationPut, Recover, SharePut, SnapshotPut, VolumePut, limits,
+    DrillReport, DrillStart, PoolPut, Problem, Promote, PublicationPut, Recover, SharePut,
+    SnapshotPut, VolumePut, limits,
     query::Query,
-    read::{Kind, host_id, node_id, pool_id, snapshot_id, volume_id},
+    read::{Kind, host_id, node_id, node_name, pool_id, snapshot_id, volume_id},
     routes::Operation,
 };
 
@@ -38,6 +39,8 @@ pub(crate) enum Body {
     Pool(PoolPut),
     Labels(Labels),
     Snapshot(SnapshotPut),
+    Drill(DrillStart),
+    DrillReport(DrillReport),
     Recover(Recover),
 }
 
@@ -51,6 +54,9 @@ impl Body {
             Operation::PutPool => Self::Pool(parse(bytes)?),
             Operation::LabelNode => Self::Labels(parse(bytes)?),
             Operation::PutSnapshot => Self::Snapshot(parse(bytes)?),
+            Operation::Drill if bytes.is_empty() => Self::Drill(DrillStart::default()),
+            Operation::Drill => Self::Drill(parse(bytes)?),
+            Operation::DrillReport => Self::DrillReport(parse(bytes)?),
             Operation::Recover if bytes.is_empty() => Self::Recover(Recover::default()),
             Operation::Recover => Self::Recover(parse(bytes)?),
             _ if bytes.is_empty() => Self::None,
@@ -173,6 +179,14 @@ impl Wish {
                 replica: promote.replica,
                 accept_data_loss: promote.accept_data_loss,
             }),
+            (Operation::Drill, Body::Drill(DrillStart { on_last_copy })) => {
+                let drill = plan::Drill::Strike { on_last_copy: *on_last_copy };
+                Ok(Request::DrillVolume { volume, drill })
+            }
+            (Operation::DrillReport, Body::DrillReport(report)) => {
+                let words = told(world, report)?;
+                Ok(Request::DrillVolume { volume, drill: plan::Drill::Report { words } })
+            }
             _ => Err(Problem::new("bad-request", "the body does not belong to the route")),
         }
     }
@@ -330,6 +344,24 @@ fn differing(old: &VolumeSpec, new: &VolumeSpec) -> Vec<String> {
     };
     let fields = new.into_iter().filter(|(field, value)| old.get(field) != Some(value));
     fields.map(|(field, _)| field).collect()
+}
+
+/// A drill's result in a sentence.
+fn told(world: &World, report: &DrillReport) -> Result<String, Problem> {
+    let name = |text: &str| Ok::<_, Problem>(node_name(world, node_id(world, text)?));
+    let (from, to) = (name(&report.from)?, name(&report.to)?);
+    let DrillReport { gap, reads, writes, compared, wrong, changed, .. } = report;
+    let moved = if from == to {
+        format!("came back on {to}")
+    } else {
+        format!("moved from {from} to {to}")
+    };
+    let others =
+        if *changed > 0 { format!(", {changed} changed by others") } else { String::new() };
+    Ok(format!(
+        "a drill ended: its target {moved}, the longest wait was {gap} over {reads} reads and \
+         {writes} writes; {compared} blocks compared, {wrong} wrong{others}"
+    ))
 }
 
 /// What other routes give a volume is not given at its birth; left out silently, it would be missed

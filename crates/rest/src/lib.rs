@@ -35,9 +35,9 @@ pub use preview::{Impact, Preview, StepShown};
 pub use problem::{FieldError, Problem};
 pub use server::{router, serve};
 pub use shape::{
-    BlockDeviceShown, ClusterShown, EventShown, Health, HostShown, NodeShown, NodeStatus, Page,
-    PoolPut, PoolShown, PoolStatus, Promote, PublicationPut, RecordShown, Recover, ReplicaShown,
-    SharePut, ShareShown, SnapshotPut, SnapshotShown, Status, SwitchoverShown, TargetShown,
-    VolumePut, VolumeShown, VolumeStatus,
+    BlockDeviceShown, ClusterShown, DrillReport, DrillStart, EventShown, Health, HostShown,
+    NodeShown, NodeStatus, Page, PoolPut, PoolShown, PoolStatus, Promote, PublicationPut,
+    RecordShown, Recover, ReplicaShown, SharePut, ShareShown, SnapshotPut, SnapshotShown, Status,
+    SwitchoverShown, TargetShown, VolumePut, VolumeShown, VolumeStatus,
 };
 pub use why::{Cause, Why};

@@ -5,10 +5,10 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    BlockDeviceShown, ClusterShown, EventShown, HostShown, NodeShown, Page, PoolPut, PoolShown,
-    Preview, Problem, Promote, PublicationPut, RecordShown, Recover, ReplicaShown, SharePut,
-    ShareShown, SnapshotPut, SnapshotShown, SwitchoverShown, TargetShown, VolumePut, VolumeShown,
-    Why,
+    BlockDeviceShown, ClusterShown, DrillReport, DrillStart, EventShown, HostShown, NodeShown,
+    Page, PoolPut, PoolShown, Preview, Problem, Promote, PublicationPut, RecordShown, Recover,
+    ReplicaShown, SharePut, ShareShown, SnapshotPut, SnapshotShown, SwitchoverShown, TargetShown,
+    VolumePut, VolumeShown, Why,
     problem::CODES,
     routes::{Operation, ROUTES, Route},
     wait, why,
@@ -56,7 +56,7 @@ fn operation(route: &Route) -> Value {
     });
     if let (Some(body), Value::Object(fields)) = (route.body, &mut operation) {
         let content = json!({ "application/json": { "schema": reference(body) } });
-        let required = route.operation != Operation::Recover;
+        let required = !matches!(route.operation, Operation::Recover | Operation::Drill);
         fields.insert("requestBody".into(), json!({ "required": required, "content": content }));
     }
     operation
@@ -222,6 +222,8 @@ fn register(generator: &mut SchemaGenerator, pages: &mut Map<String, Value>) {
     generator.subschema_for::<PublicationPut>();
     generator.subschema_for::<SharePut>();
     generator.subschema_for::<Promote>();
+    generator.subschema_for::<DrillStart>();
+    generator.subschema_for::<DrillReport>();
     generator.subschema_for::<Recover>();
     generator.subschema_for::<ClusterShown>();
     generator.subschema_for::<Preview>();

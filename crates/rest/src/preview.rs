@@ -179,6 +179,10 @@ fn impact(world: &World, request: &Request) -> Vec<Impact> {
             let words = format!("host {host} is cut off, whatever it has under way");
             vec![unchanged(world, *volume, Bytes::ZERO, words)]
         }
+        Request::DrillVolume { volume, drill: plan::Drill::Strike { .. } } => {
+            let words = "its target is ended on purpose: a pause until another one serves";
+            vec![unchanged(world, *volume, Bytes::ZERO, words.to_owned())]
+        }
         Request::PromoteVolume { volume, .. } => {
             let words = "writes that only the lost copies had are gone for good".to_owned();
             vec![unchanged(world, *volume, Bytes::ZERO, words)]

@@ -302,6 +302,36 @@ pub struct Promote {
     pub attempt: Option<model::AttemptId>,
 }
 
+/// End the target of a volume on purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DrillStart {
+    /// Also if only one healthy copy is left.
+    #[serde(default)]
+    pub on_last_copy: bool,
+}
+
+/// What a drill showed, for the journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DrillReport {
+    /// The node whose target was ended, and the one that serves now, by id or name.
+    #[schemars(length(min = 1))]
+    pub from: String,
+    #[schemars(length(min = 1))]
+    pub to: String,
+    /// The longest time between two answers at the host.
+    pub gap: Millis,
+    pub reads: u64,
+    pub writes: u64,
+    /// Blocks that were compared before and after.
+    pub compared: u64,
+    /// Those that were wrong.
+    pub wrong: u64,
+    /// Those that differ while somebody else may have written them.
+    pub changed: u64,
+}
+
 /// Start a new era from what the pools carry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

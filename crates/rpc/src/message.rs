@@ -1,8 +1,8 @@
 //! What is said.
 
 use model::{
-    Difference, HostConfig, HostId, HostInventory, InstanceId, Inventory, Membership, NodeConfig,
-    NodeId, Revision, VolumeId,
+    Difference, Epoch, HostConfig, HostId, HostInventory, InstanceId, Inventory, Membership,
+    NodeConfig, NodeId, Revision, VolumeId,
 };
 use ports::{EngineError, MembershipError};
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,11 @@ pub enum ToEngine {
     Apply(Box<NodeConfig>),
     /// Send the whole inventory.
     Inventory,
+    /// End this target at once, if it is at this epoch: a drill.
+    Strike {
+        volume: VolumeId,
+        epoch: Epoch,
+    },
     Answer {
         call: u64,
         answer: MembershipAnswer,

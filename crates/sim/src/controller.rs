@@ -238,6 +238,8 @@ impl Controller {
             Effect::ApplyHost { host, config } => {
                 ctx.send(Party::Host(host), Message::ApplyHost(Rc::new(config)));
             }
+            // Nobody drills here: targets die by the faults of the run.
+            Effect::Strike { .. } => {}
             Effect::Reply { id, reply } => {
                 ctx.send(Party::User, Message::Reply { id: id.0, reply });
             }

@@ -148,6 +148,9 @@ async fn converse(
                     told = shared.lock().inventory();
                     outgoing.send(&ToController::Inventory(Box::new(told.clone()))).await?;
                 }
+                Some(ToEngine::Strike { volume, epoch }) => {
+                    shared.lock().targets.retain(|id, seen| (*id, seen.epoch) != (volume, epoch));
+                }
                 Some(ToEngine::Answer { call, answer }) => {
                     if let Some(waiting) = asked.remove(&call) {
                         let _ = waiting.send(answer);

@@ -84,3 +84,29 @@ async fn a_standby_over_rest_reads_and_passes_on() {
     assert!(node.node.spec.cordoned);
     standby.end().await;
 }
+
+/// ST-7: what was accepted is read back at once, whoever is away; machines follow when they can.
+#[tokio::test]
+async fn the_store_knows_at_once_and_an_engine_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = embedded(folder.path()).await;
+    let controller = Running::start(store.clone(), listener().await);
+    let disks = <[Disks; 3]>::default();
+    let killed = engines(&disks, &[controller.address]);
+    let client = serve(&controller, store.clone()).await;
+    controller.leads().await;
+    controller.until("all nodes", |i| (i.world().nodes.len() == 3).then_some(())).await;
+    drop(killed);
+    let disk = vec!["/dev/x".to_owned()];
+    let body = PoolPut { id: None, labels: [].into(), node: "n1".into(), disks: disk };
+    let made = client.change::<_, rest::PoolShown>(PUT, "/v1/pools/p1", None, Some(&body)).await;
+    let pool = done(made);
+    let read: rest::PoolShown = client.get("/v1/pools/p1").await.unwrap();
+    assert_eq!(read.pool, pool.pool);
+    assert_ne!(read.status.status.health, rest::Health::Healthy);
+    let _engines = engines(&disks, &[controller.address]);
+    let path = "/v1/pools/p1?wait=available&timeout=30s";
+    let followed: rest::PoolShown = client.get(path).await.unwrap();
+    assert_eq!(followed.status.status.health, rest::Health::Healthy);
+    controller.end().await;
+}

@@ -105,6 +105,7 @@ impl Shard {
             Order::Inject { fault, reply } => {
                 let _ = reply.send(self.inject(fault));
             }
+            Order::Strike { target } => self.strike_target(target),
             Order::Stop { reply } => self.stop(reply),
             Order::Abandon => self.stopping = Some(Stopping::abandoned()),
         }

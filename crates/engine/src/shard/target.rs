@@ -139,6 +139,16 @@ impl Shard {
         self.changed();
     }
 
+    /// Ends it for a drill: nothing is written down, as if it had died.
+    pub(super) fn strike_target(&mut self, target: TargetKey) {
+        let TargetKey { volume, epoch } = target;
+        let home = self.targets.homes.get(&volume);
+        if home.is_some_and(|home| home.machine.epoch() == epoch) {
+            warn!(%volume, %epoch, "target struck, for a drill");
+            self.drop_target(volume);
+        }
+    }
+
     fn withdraw(&mut self, volume: VolumeId, subsystem: Option<SubsystemId>) {
         let seats: Vec<u64> =
             self.front.sessions_of(Whom::Volume(volume)).map(|seat| seat.number).collect();

@@ -4,11 +4,11 @@ use alloc::{collections::BTreeSet, format, string::ToString, vec::Vec};
 
 use model::{
     Access, Buried, Bytes, Compare, Extra, HostId, Invalid, Key, Labels, Membership, Meta, PoolId,
-    Promotion, Publish, Record, Replica, Revision, ShareSpec, SnapshotId, SnapshotStage, Txn,
-    Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
+    Promotion, Publish, Record, Replica, Revision, ShareSpec, SnapshotId, SnapshotStage,
+    TargetStage, Txn, Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
 };
 
-use super::{Refusal, Request, claim_name, not_found, refuse_buried};
+use super::{Drill, Refusal, Request, claim_name, not_found, refuse_buried};
 use crate::{
     World, mint,
     placement::{self, Ask},
@@ -48,6 +48,10 @@ pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
             let view = get(world, *volume, None)?;
             let promotion = Promotion { attempt: *attempt, replica: *replica };
             promote(world, view, promotion, *accept_data_loss)
+        }
+        Request::DrillVolume { volume, drill } => {
+            self::drill(world, get(world, *volume, None)?, drill)?;
+            Ok(Txn::default())
         }
         _ => Ok(Txn::default()),
     }
@@ -285,6 +289,26 @@ fn share(world: &World, view: &VolumeView, consumers: &BTreeSet<HostId>) -> Resu
     spec.share = (!consumers.is_empty())
         .then(|| ShareSpec { consumers: consumers.clone(), extra: Extra::new() });
     Ok(write(view, spec))
+}
+
+/// A drill is for what is in order; what is not has its emergency already.
+fn drill(world: &World, view: &VolumeView, drill: &Drill) -> Result<(), Refusal> {
+    let Drill::Strike { on_last_copy } = drill else { return Ok(()) };
+    let layout = &view.record.layout;
+    let impossible = |why: &str| Err(Refusal::Impossible { why: why.to_string() });
+    if layout.switchover.is_some() {
+        return impossible("its target is on the move: wait until that has ended");
+    }
+    if layout.target.as_ref().is_none_or(|target| target.stage != TargetStage::Serving) {
+        return impossible("no target of it serves: publish it first");
+    }
+    let healthy = world.redundancy(view.record.meta.id);
+    if healthy < 2 && !on_last_copy {
+        let why = "it has no second healthy copy: if the one there is fails meanwhile, its data is \
+                   lost; wait until it is healed, or say that it shall be done on the last copy";
+        return impossible(why);
+    }
+    Ok(())
 }
 
 fn promote(

@@ -468,3 +468,22 @@ fn an_id_that_a_node_has_yet_to_bury_is_not_used_again() {
     let words = "conflict: id v was used before, and node a has yet to remove that: make a new id";
     check("node a; pool a1; tombstone a: target v@1", create("v", spec(1, 1)), words);
 }
+
+/// OP-1 in part: what may cost the last copy is done only if it is named.
+#[test]
+fn a_drill_is_for_a_volume_that_is_served_and_safe() {
+    let strike = |on_last_copy| {
+        move |scene: &Scene| Request::DrillVolume {
+            volume: scene.names.volume("v"),
+            drill: plan::Drill::Strike { on_last_copy },
+        }
+    };
+    let idle = "no target of it serves: publish it first";
+    check(&format!("{TWO} volume v 1G x2: a1, b1"), strike(false), idle);
+    let served = format!("{TWO} volume v 1G x2 publish=h on=a:");
+    check(&format!("{served} a1, b1"), strike(false), "");
+    let last = "it has no second healthy copy: if the one there is fails meanwhile, its data is \
+                lost; wait until it is healed, or say that it shall be done on the last copy";
+    check(&format!("{served} a1, b1 faulted"), strike(false), last);
+    check(&format!("{served} a1, b1 faulted"), strike(true), "");
+}

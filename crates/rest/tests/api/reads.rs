@@ -139,6 +139,35 @@ async fn parts_of_a_volume_are_waited_for_by_themselves() {
     }
 }
 
+/// HA-6: a volume on its way to another target is listed with its stage and its cause, once.
+#[tokio::test]
+async fn failed_paths_are_listed_with_their_stage() {
+    let scene = "node a dead gone=1s; node b c; pool a1 b1 c1; host h; \
+                 volume v 1G x2 publish=h on=b starting moving=republish cause=dead from=a@0: \
+                 a1 gone=1s after=2000s, b1; volume w 1G x1: c1";
+    let server = Bench::new(scene).start().await;
+    let page: Page<Value> = server.client.get("/v1/switchovers").await.unwrap();
+    let [shown] = &page.items[..] else { panic!("{page:?}") };
+    assert_eq!(shown["volume"], "v");
+    assert!(shown["stage"].as_str().unwrap().contains("RepublishVolume"), "{shown}");
+    assert!(!shown["cause"].as_str().unwrap().is_empty(), "{shown}");
+    let one: Value = server.client.get("/v1/switchovers/v").await.unwrap();
+    assert_eq!(&one, shown);
+    let none = super::refused(server.client.get::<Value>("/v1/switchovers/w").await);
+    assert_eq!(&*none.code, "not-found");
+}
+
+/// RC-5: a repair that runs tells how far it is.
+#[tokio::test]
+async fn a_running_copy_tells_how_far_it_is() {
+    let scene = "node a b; pool a1 b1 100G; host h; \
+                 volume v 10G x2 publish=h on=a: a1, b1 faulted rebuilding copied=40";
+    let server = Bench::new(scene).start().await;
+    let replicas: Page<Value> = server.client.get("/v1/replicas").await.unwrap();
+    let told: Vec<_> = replicas.items.iter().map(|r| (&r["healthy"], &r["copied"])).collect();
+    assert!(told.contains(&(&Value::Bool(false), &Value::from(40))), "{told:?}");
+}
+
 /// `cargo xtask gen` writes it.
 #[test]
 fn the_committed_document_is_not_stale() {
