@@ -52,6 +52,21 @@ const BENCHES: &[Bench] = &[
         ]),
     },
     Bench {
+        name: "cluster",
+        about: "pauses when targets die or fall silent; a thousand volumes: speed, memory, restart",
+        run: Run::Alone(&[
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "e2e",
+            "--bin",
+            "holdfast-e2e",
+            "--",
+            "bench-cluster",
+        ]),
+    },
+    Bench {
         name: "engine",
         about: "the data plane beside the limits of disk, protocol and machine",
         run: Run::Table(&[

@@ -2,6 +2,7 @@
 //! again when its host was killed.
 
 use std::{
+    ops::Range,
     path::PathBuf,
     sync::{
         Arc,
@@ -52,12 +53,14 @@ pub struct Application {
 }
 
 /// How it works.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Tempo {
     /// One command each so long.
     pub every: Duration,
     pub depth: usize,
     pub seed: u64,
+    /// Only these blocks, if not all.
+    pub within: Option<Range<u64>>,
 }
 
 impl Place {
@@ -108,7 +111,7 @@ impl Application {
         let (say, outcome) = channel();
         let told = Arc::clone(&stop);
         thread::spawn(move || {
-            let ended = work(&mut place, tempo, &told);
+            let ended = work(&mut place, &tempo, &told);
             // Who does not wait for it has given up already.
             let _ = say.send((place, ended));
         });
@@ -131,7 +134,7 @@ impl Application {
     }
 }
 
-fn work(place: &mut Place, tempo: Tempo, stop: &AtomicBool) -> Result<Seen> {
+fn work(place: &mut Place, tempo: &Tempo, stop: &AtomicBool) -> Result<Seen> {
     let mut seen = Seen::default();
     let mut last = Instant::now();
     let mut turn = tempo.seed;
@@ -144,6 +147,7 @@ fn work(place: &mut Place, tempo: Tempo, stop: &AtomicBool) -> Result<Seen> {
                 duration: TURN,
                 depth: tempo.depth,
                 pace: Some(tempo.every),
+                within: tempo.within.clone(),
                 seed: turn,
                 ..Workload::default()
             };

@@ -5,7 +5,8 @@
 //! every block must be right, and the doctor must find nothing.
 
 mod chaos;
-mod report;
+mod copies;
+pub(crate) mod report;
 mod run;
 mod schedule;
 mod watcher;
@@ -27,6 +28,7 @@ use local::{Member, Network};
 use model::Bytes;
 use serde_json::json;
 
+use self::run::Course;
 pub(crate) use self::{
     chaos::Chaos,
     report::Report,
@@ -53,6 +55,9 @@ pub struct Options {
     /// Whether each process has a machine of its own: without one no network can be cut
     #[arg(long, value_enum, default_value_t = Machines::Namespaces)]
     network: Machines,
+    /// At the end, read every copy alone, too; the long form does
+    #[arg(long)]
+    copies: bool,
     /// Write the report there, too, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -86,6 +91,8 @@ pub fn main(options: &Options) -> Result<()> {
     let count = u32::try_from(stores.len())?;
     let length = options.minutes.map_or(SHORT, |minutes| Duration::from_mins(minutes) / count);
     let seed = options.seed.unwrap_or_else(time_as_seed);
+    let reads_copies = options.copies || options.minutes.is_some();
+    let course = Course { seed, length, reads_copies };
     let mut kept = Vec::new();
     for store in stores {
         println!("seed {seed}, {store} store, {length:?} of strikes");
@@ -97,7 +104,7 @@ pub fn main(options: &Options) -> Result<()> {
             pool_size: POOL,
             controller_words: Vec::new(),
         };
-        let report = runtime.block_on(run::strike(&bed, seed, length))?;
+        let report = runtime.block_on(run::strike(&bed, &course))?;
         report.print();
         kept.push(json!({ "seed": seed, "store": store.to_string(), "report": report.json() }));
     }

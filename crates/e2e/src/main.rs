@@ -7,6 +7,7 @@
 mod bench;
 mod cluster;
 mod fleet;
+mod gaps;
 mod report;
 mod rounds;
 
@@ -29,6 +30,8 @@ enum Task {
     Cluster(cluster::Options),
     /// Measures replicated volumes, rebuilds, and an engine that idles.
     Bench(bench::Options),
+    /// Measures the pauses of an application on a cluster, and what many volumes cost.
+    BenchCluster(gaps::Options),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Task::Engine(options) => rounds::main(&options),
         Task::Cluster(options) => cluster::main(&options),
         Task::Bench(options) => bench::main(&options),
+        Task::BenchCluster(options) => gaps::main(&options),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -25,6 +25,7 @@ pub struct Report {
     writes: u64,
     devices_lost: u64,
     blocks: u64,
+    copies: usize,
     found: Found,
     healed_in: Duration,
     doctor: String,
@@ -34,6 +35,8 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Ending {
     pub blocks: u64,
+    /// Copies that were read alone.
+    pub copies: usize,
     pub found: Found,
     pub healed_in: Duration,
     pub doctor: String,
@@ -56,6 +59,7 @@ impl Report {
             writes: seen.iter().map(|seen| seen.writes).sum(),
             devices_lost: seen.iter().map(|seen| seen.devices_lost).sum(),
             blocks: ending.blocks,
+            copies: ending.copies,
             found: ending.found,
             healed_in: ending.healed_in,
             doctor: ending.doctor,
@@ -90,6 +94,9 @@ impl Report {
             self.healed_in.as_secs_f64(),
             self.blocks
         );
+        if self.copies > 0 {
+            println!("{} copies read alone, 0 wrong", self.copies);
+        }
         println!("doctor: {}\n", self.doctor);
     }
 
@@ -107,6 +114,7 @@ impl Report {
             "writes": self.writes,
             "blocks_checked": self.blocks,
             "blocks_wrong": 0,
+            "copies_read_alone": self.copies,
             "healed_in_ms": millis(self.healed_in),
             "doctor": self.doctor,
         })
@@ -133,7 +141,8 @@ pub fn quantiles(gaps: &[Duration]) -> [Duration; 3] {
     [50, 99, 100].map(|part| gaps.get((last * part).div_ceil(100)).copied().unwrap_or_default())
 }
 
-fn longest(seen: &[Seen], began: Instant, ended: Instant) -> Duration {
+/// The longest pause that overlaps this time.
+pub fn longest(seen: &[Seen], began: Instant, ended: Instant) -> Duration {
     let pauses = seen.iter().flat_map(|seen| &seen.pauses);
     let around = pauses.filter(|(from, to, _)| *from <= ended && *to >= began);
     around.map(|(.., pause)| *pause).max().unwrap_or_default()

@@ -14,7 +14,7 @@ use e2e::{
 use local::Network;
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Chaos, Report, Watcher, report::Ending, schedule};
+use super::{Chaos, Report, Watcher, copies, report::Ending, schedule};
 use crate::cluster::schedule::Random;
 
 /// For everything to be whole again when nobody is struck any more, on a busy machine.
@@ -23,29 +23,40 @@ const HEALED_WITHIN: Duration = Duration::from_secs(90);
 const VOLUMES: [(&str, u8); 2] = [("three", 3), ("two", 2)];
 const EVERY: Duration = Duration::from_millis(3);
 
-/// Strikes for this long; what it came to. If something is wrong, everything is kept.
-pub async fn strike(bed: &Bed, seed: u64, length: Duration) -> Result<Report> {
+/// What is done to a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Course {
+    pub seed: u64,
+    /// How long there are strikes.
+    pub length: Duration,
+    /// At the end every copy is read alone.
+    pub reads_copies: bool,
+}
+
+/// Strikes for that long; what it came to. If something is wrong, everything is kept.
+pub async fn strike(bed: &Bed, course: &Course) -> Result<Report> {
     let folder = tempfile::Builder::new().prefix("hf-").tempdir()?;
-    let ended = run(bed, seed, length, &folder.path().join("data")).await;
+    let ended = run(bed, course, &folder.path().join("data")).await;
     if ended.is_err() {
+        let seed = course.seed;
         println!("seed {seed}: everything is kept in {}", folder.keep().display());
     }
     ended
 }
 
-async fn run(bed: &Bed, seed: u64, length: Duration, path: &Path) -> Result<Report> {
+async fn run(bed: &Bed, course: &Course, path: &Path) -> Result<Report> {
     let cluster = bed.make(path).await?;
     let asking = Asking::of(&cluster)?;
-    let mut random = Random::new(seed);
+    let mut random = Random::new(course.seed);
     let mut applications = Vec::new();
     for (name, copies) in VOLUMES {
         let place = attach(&cluster, &asking, name, copies).await?;
-        let tempo = Tempo { every: EVERY, depth: 64, seed: random.below(u64::MAX) };
+        let tempo = Tempo { every: EVERY, depth: 64, seed: random.below(u64::MAX), within: None };
         applications.push(Application::start(place, tempo));
     }
     let watcher = Watcher::start(&cluster, asking.clone())?;
     let members = cluster.members();
-    let planned = schedule::schedule(seed, &members, length, bed.network == Network::Namespaces);
+    let planned = schedule::schedule(course, &members, bed.network == Network::Namespaces);
     let mut chaos = Chaos::new(cluster);
     let mut failed = None;
     chaos
@@ -64,17 +75,25 @@ async fn run(bed: &Bed, seed: u64, length: Duration, path: &Path) -> Result<Repo
     let healed_in = over.elapsed();
     let ended = applications.into_iter().map(|app| app.end(HEALED_WITHIN));
     let ended = ended.collect::<Result<Vec<_>>>();
+    if let (Err(one), Err(other)) = (&healed, &ended) {
+        bail!("{one:#}\n{other:#}");
+    }
     healed?;
     let (places, sights): (Vec<_>, Vec<_>) = ended?.into_iter().unzip();
     let found = watcher.found();
     drop(watcher);
-    let blocks = judge(places).await?;
+    let (places, blocks) = judge(places).await?;
     asking.healed(HEALED_WITHIN).await?;
+    let copies = if course.reads_copies {
+        copies::check(&mut chaos.cluster, &asking, places).await?
+    } else {
+        0
+    };
     let doctor = doctor(&chaos.cluster)?;
     let crashes = chaos.crashes();
     ensure!(crashes.is_empty(), "these crashed: {crashes:?}");
     chaos.cluster.stop_all()?;
-    Ok(Report::new(&chaos.struck, &sights, Ending { blocks, found, healed_in, doctor }))
+    Ok(Report::new(&chaos.struck, &sights, Ending { blocks, copies, found, healed_in, doctor }))
 }
 
 async fn heal(chaos: &mut Chaos, asking: &Asking) -> Result<()> {
@@ -89,10 +108,13 @@ async fn heal(chaos: &mut Chaos, asking: &Asking) -> Result<()> {
 }
 
 /// Reads every block of every volume; how many there are.
-async fn judge(places: Vec<Place>) -> Result<u64> {
+async fn judge(places: Vec<Place>) -> Result<(Vec<Place>, u64)> {
     spawn_blocking(move || {
-        let check = |mut place: Place| place.check(HEALED_WITHIN);
-        places.into_iter().map(check).sum::<Result<u64>>()
+        let (mut places, mut blocks) = (places, 0);
+        for place in &mut places {
+            blocks += place.check(HEALED_WITHIN)?;
+        }
+        Ok((places, blocks))
     })
     .await?
 }

@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use local::Member;
 
+use super::run::Course;
+
 /// What happens to somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strike {
@@ -81,15 +83,15 @@ fn weight(member: Member) -> u64 {
     }
 }
 
-/// Strikes for this long. The next one comes on average after a second and a half and each lasts
+/// Strikes for that long. The next one comes on average after a second and a half and each lasts
 /// for some seconds, so that two or three are under way at a time.
-pub fn schedule(seed: u64, members: &[Member], length: Duration, cuts: bool) -> Vec<Planned> {
-    let mut random = Random::new(seed);
+pub fn schedule(course: &Course, members: &[Member], cuts: bool) -> Vec<Planned> {
+    let mut random = Random::new(course.seed);
     let mut at = Duration::ZERO;
     let mut all = Vec::new();
     loop {
         at += Duration::from_millis(100 + random.below(2_800));
-        if at >= length {
+        if at >= course.length {
             return all;
         }
         // Sometimes shorter than anybody notices, sometimes longer than everybody's patience.
@@ -159,16 +161,20 @@ mod tests {
         engines.chain(controllers).chain([Member::Host(1), Member::Etcd]).collect()
     }
 
+    fn course(seed: u64, minutes: u64) -> Course {
+        Course { seed, length: Duration::from_mins(minutes), reads_copies: false }
+    }
+
     #[test]
     fn a_seed_is_a_schedule_and_another_seed_another_one() {
-        let of = |seed| schedule(seed, &members(), Duration::from_mins(1), true);
+        let of = |seed| schedule(&course(seed, 1), &members(), true);
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
     }
 
     #[test]
     fn everybody_is_struck_in_every_way_and_strikes_overlap() {
-        let all = schedule(1, &members(), Duration::from_mins(10), true);
+        let all = schedule(&course(1, 10), &members(), true);
         let kinds: BTreeSet<String> = all.iter().map(|planned| planned.strike.kind()).collect();
         for who in ["controller", "engine", "host", "etcd"] {
             for how in [format!("kill -9 {who}"), format!("SIGSTOP {who}")] {
@@ -183,12 +189,12 @@ mod tests {
 
     #[test]
     fn nobody_is_cut_off_from_himself() {
-        for planned in schedule(2, &members(), Duration::from_mins(10), true) {
+        for planned in schedule(&course(2, 10), &members(), true) {
             if let Strike::Cut { from, to, .. } = planned.strike {
                 assert_ne!(from, to);
             }
         }
-        let without = schedule(2, &members(), Duration::from_mins(10), false);
+        let without = schedule(&course(2, 10), &members(), false);
         assert!(without.iter().all(|planned| planned.strike.kind().starts_with(['k', 'S'])));
     }
 }

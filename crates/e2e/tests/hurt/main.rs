@@ -127,5 +127,5 @@ impl Stage {
 }
 
 fn tempo() -> Tempo {
-    Tempo { every: Duration::from_millis(2), depth: 64, seed: 1 }
+    Tempo { every: Duration::from_millis(2), depth: 64, seed: 1, within: None }
 }
