@@ -119,7 +119,9 @@ impl Recovery {
             for (id, seen) in view.inventory.iter().flat_map(|inventory| &inventory.pools) {
                 let is_settled =
                     world.read_only().is_none() && is_proven(world, seen.mark.as_ref());
-                if world.pools.contains_key(id) || is_settled {
+                // One that was deleted, and that its engine has not erased yet, stays deleted.
+                let is_buried = view.tombstones.contains_key(&Buried::Pool { pool: *id });
+                if world.pools.contains_key(id) || is_settled || is_buried {
                     continue;
                 }
                 let carried = seen.carried.as_deref().cloned();

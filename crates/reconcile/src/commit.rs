@@ -3,11 +3,11 @@
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
-    string::ToString,
+    string::{String, ToString},
     vec::Vec,
 };
 
-use model::{Compare, Expect, Key, Revision, Severity, Subject, Txn, Write};
+use model::{Compare, Expect, Key, Record, Revision, Severity, Subject, Txn, Write};
 use plan::{Planner, Pledge, Step};
 
 use crate::{CommitId, Effect, Outcome, Reconciler, RequestId, limits::COMMITS_IN_FLIGHT};
@@ -86,25 +86,25 @@ impl<P: Planner> Reconciler<P> {
         &mut self,
         txn: Txn,
         subject: Subject,
-        words: alloc::string::String,
+        words: String,
         severity: Severity,
     ) -> Txn {
-        let name = self.name_of(subject);
+        let name = self.name_of(subject).or_else(|| named_in(&txn, subject));
+        let name = name.unwrap_or_else(|| subject.to_string());
         self.effects.push(Effect::Note { words: format!("{subject} {name}: {words}") });
         self.journal.add(txn, self.now, subject, name, words, severity)
     }
 
-    fn name_of(&self, subject: Subject) -> alloc::string::String {
+    fn name_of(&self, subject: Subject) -> Option<String> {
         let world = &self.world;
-        let name = match subject {
+        match subject {
             Subject::Volume(id) => world.volume(id).map(|view| view.record.meta.name.clone()),
             Subject::Node(id) => world.node(id).map(|view| view.record.meta.name.clone()),
             Subject::Pool(id) => world.pools.get(&id).map(|view| view.record.meta.name.clone()),
             Subject::Snapshot(id) => world.snapshots.get(&id).map(|s| s.meta.name.clone()),
             Subject::Host(id) => world.hosts.get(&id).map(|view| view.record.meta.name.clone()),
             Subject::Cluster => None,
-        };
-        name.unwrap_or_else(|| subject.to_string())
+        }
     }
 
     pub(crate) fn commit(&mut self, subject: Subject, txn: Txn, purpose: Purpose) {
@@ -217,4 +217,20 @@ impl<P: Planner> Reconciler<P> {
         }
         self.commits.busy.clear();
     }
+}
+
+/// The name of what a transaction makes: nobody knows it yet.
+fn named_in(txn: &Txn, subject: Subject) -> Option<String> {
+    txn.writes.iter().find_map(|write| {
+        let Write::Put(_, record) = write else { return None };
+        let (made, name) = match record {
+            Record::Volume(volume) => (Subject::Volume(volume.meta.id), &volume.meta.name),
+            Record::Pool(pool) => (Subject::Pool(pool.meta.id), &pool.meta.name),
+            Record::Snapshot(snapshot) => {
+                (Subject::Snapshot(snapshot.meta.id), &snapshot.meta.name)
+            }
+            _ => return None,
+        };
+        (made == subject).then(|| name.clone())
+    })
 }

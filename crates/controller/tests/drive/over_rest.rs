@@ -54,6 +54,8 @@ async fn a_volume_is_made_and_published_over_rest() {
     let events: Vec<EventShown> = client.all("/v1/events").await.unwrap();
     let words = |text: &str| events.iter().any(|shown| shown.event.words.contains(text));
     assert!(words("CreateVolume was asked for"), "{events:#?}");
+    // By its name, although nobody knew it when it was asked for.
+    assert!(events.iter().any(|e| e.event.name == "v1" && e.event.words.contains("CreateVolume")));
     let records: Vec<rest::RecordShown> = client.all("/v1/records").await.unwrap();
     assert!(records.iter().any(|record| record.key.starts_with("membership/")));
     controller.end().await;

@@ -198,3 +198,25 @@ fn commit(scene: &mut Scene, recovery: &Recovery) {
         }
     }
 }
+
+/// OP-5, LC-5: a pool that was deleted, and that its engine could not erase yet, stays deleted.
+#[test]
+fn a_pool_that_is_to_be_erased_is_not_recovered() {
+    let mut scene = Scene::new("node a; tombstone a: pool a1");
+    let (node, pool) = (scene.names.node("a"), scene.names.pool("a1"));
+    let seen = model::PoolSeen {
+        health: model::PoolHealth::Refused { reason: "its disk is away".into() },
+        capacity: model::Bytes::ZERO,
+        used: model::Bytes::ZERO,
+        reserved: model::Bytes::ZERO,
+        mark: None,
+        carried: None,
+    };
+    let mut inventory = scene.world.node(node).unwrap().inventory.clone().unwrap();
+    inventory.pools.insert(pool, seen);
+    inventory.sequence += 1;
+    scene.world.observe(inventory);
+    let era = scene.names.era("newest");
+    let refused = recover(&scene.world, era, &BTreeSet::new()).unwrap_err();
+    assert!(refused.to_string().contains("nothing to recover"), "{refused}");
+}
