@@ -36,8 +36,22 @@ impl Sessions {
     pub(crate) fn heard(&mut self, world: &World, heard: Heard) -> Vec<Event> {
         let Heard { session, what } = heard;
         match what {
-            What::Opened { hello, to } => vec![self.node_opened(session, hello, to)],
-            What::HostOpened { hello, to } => vec![self.host_opened(session, hello, to)],
+            What::Opened { hello, peer, to } => {
+                let known = world.node(hello.node).map(|view| view.record.meta.name.as_str());
+                if is_another(peer.as_ref(), known, &hello.node.to_string()) {
+                    warn!(node = %hello.node, ?peer, "an engine was refused: the node is another");
+                    return Vec::new();
+                }
+                vec![self.node_opened(session, hello, to)]
+            }
+            What::HostOpened { hello, peer, to } => {
+                let known = world.hosts.get(&hello.host).map(|view| &*view.record.meta.name);
+                if is_another(peer.as_ref(), known, &hello.host.to_string()) {
+                    warn!(host = %hello.host, ?peer, "a host was refused: the host is another");
+                    return Vec::new();
+                }
+                vec![self.host_opened(session, hello, to)]
+            }
             What::Closed => self.closed(session).into_iter().collect(),
             What::HeardThrough(nodes) => {
                 let known = nodes.into_iter().filter(|node| world.nodes.contains_key(node));
@@ -176,6 +190,14 @@ impl Peer {
     }
 }
 
+/// Whether a certificate is for another than the record of this id. A second node of one name is
+/// recorded under its name and id.
+fn is_another(peer: Option<&pki::Peer>, known: Option<&str>, id: &str) -> bool {
+    let (Some(peer), Some(known)) = (peer, known) else { return false };
+    let rest = known.strip_prefix(peer.name.as_str());
+    !rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-') == Some(id))
+}
+
 fn judged(answer: Result<Revision, EngineError>) -> Result<Revision, Rejection> {
     answer.map_err(|error| match error {
         EngineError::NeedsWhole { at } => Rejection::NeedsWhole { at },
@@ -185,3 +207,6 @@ fn judged(answer: Result<Revision, EngineError>) -> Result<Revision, Rejection> 
         EngineError::Unreachable { .. } => Rejection::Unreachable,
     })
 }
+
+#[cfg(test)]
+mod tests;

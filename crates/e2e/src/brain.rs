@@ -194,7 +194,7 @@ impl Mind {
     }
 
     fn hear(&mut self, Heard { session, what }: Heard) {
-        if let What::Opened { hello, to } = what {
+        if let What::Opened { hello, to, .. } = what {
             info!(node = %hello.node, instance = %hello.instance, "engine came");
             self.sessions.insert(session, hello.node);
             self.course.addresses.insert(hello.node, hello.address);

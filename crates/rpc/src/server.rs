@@ -31,13 +31,16 @@ pub struct Heard {
 
 #[derive(Debug)]
 pub enum What {
-    /// An engine said who it is; `to` reaches it until it is dropped.
+    /// An engine said who it is; `to` reaches it until it is dropped. Where certificates are asked
+    /// for, `peer` has the name that was shown, which is that of the greeting.
     Opened {
         hello: Hello,
+        peer: Option<Peer>,
         to: mpsc::Sender<ToEngine>,
     },
     HostOpened {
         hello: HostHello,
+        peer: Option<Peer>,
         to: mpsc::Sender<ToHost>,
     },
     Heartbeat,
@@ -120,12 +123,12 @@ impl Session {
         let end = match first {
             Ok(Ok(Some(ToController::Hello(hello)))) => {
                 let (to, queued) = mpsc::channel(limits::BACKLOG);
-                let opened = What::Opened { hello, to: to.clone() };
+                let opened = What::Opened { hello, peer: who.peer, to: to.clone() };
                 self.converse(opened, &mut incoming, Some((to, m)), outgoing, queued).await
             }
             Ok(Ok(Some(ToController::HostHello(hello)))) => {
                 let (to, queued) = mpsc::channel(limits::BACKLOG);
-                let opened = What::HostOpened { hello, to };
+                let opened = What::HostOpened { hello, peer: who.peer, to };
                 // Only engines own membership records.
                 let nothing: Option<(_, Arc<M>)> = None;
                 self.converse(opened, &mut incoming, nothing, outgoing.retyped(), queued).await

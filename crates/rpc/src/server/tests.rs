@@ -117,7 +117,7 @@ async fn a_host_is_heard_and_can_be_told() {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut incoming, mut outgoing) = split::<ToHost, ToController>(stream).unwrap();
     outgoing.send(&host_hello()).await.unwrap();
-    let What::HostOpened { hello, to } = next(&mut hearing).await else { panic!("no host") };
+    let What::HostOpened { hello, to, .. } = next(&mut hearing).await else { panic!("no host") };
     assert_eq!(hello.name, "h");
     to.send(ToHost::Inventory).await.unwrap();
     assert_eq!(incoming.next().await.unwrap(), Some(ToHost::Inventory));
