@@ -92,7 +92,15 @@ pub(crate) const TIERS: &[Tier] = &[
         needs: &[ETCD],
         // The full number of kills is the next tier.
         env: &[("HOLDFAST_KILLS", "10")],
-        work: Work::CargoTest(&["--package", "store", "--package", "conformance"]),
+        // Shown: which stores passed how many checks, and the version of etcd.
+        work: Work::CargoTest(&[
+            "--package",
+            "store",
+            "--package",
+            "conformance",
+            "--",
+            "--show-output",
+        ]),
     },
     Tier {
         name: "crash",

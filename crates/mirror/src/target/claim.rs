@@ -1,5 +1,8 @@
 //! How a target starts: it fences, flushes, claims the record, tells the survivors, and waits.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use block::Bitmap;
@@ -107,6 +110,14 @@ impl<D: Clone> Target<D> {
             matches!(child.link, super::child::Link::Opening { .. })
                 && self.record.is_recorded_healthy(child.id)
         })
+    }
+
+    /// One that is fenced while others are being flushed takes part in the claim like them: it is
+    /// counted as fenced, so the claim would wait for its flush for ever.
+    pub(super) fn claim_joined(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
+        if self.phase == Phase::Flushing && self.fenced_healthy().contains(slot) {
+            self.flush_child(turn, slot, Waiter::Claim);
+        }
     }
 
     pub(super) fn claim_flushed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {

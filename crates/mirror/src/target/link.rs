@@ -203,6 +203,7 @@ impl<D: Clone> Target<D> {
             if !child.is_wanted() && matches!(self.phase, Phase::Serving | Phase::Stopping) {
                 child.close(turn);
             }
+            self.claim_joined(turn, slot);
         }
     }
 

@@ -130,7 +130,8 @@ impl Driver {
                 Effect::Load
                 | Effect::RevokeLease { .. }
                 | Effect::Reply { .. }
-                | Effect::Note { .. } => {}
+                | Effect::Note { .. }
+                | Effect::Strike { .. } => {}
             }
         }
         events
