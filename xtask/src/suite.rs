@@ -67,6 +67,8 @@ struct Line {
     outcome: Outcome,
     counts: Counts,
     seconds: u64,
+    /// What failing tests said.
+    words: Vec<String>,
 }
 
 pub(crate) fn list() {
@@ -92,15 +94,20 @@ pub(crate) fn run(root: &Path, names: &[String], mode: Mode) -> Result<Verdict> 
     for tier in TIERS.iter().filter(chosen) {
         println!("\n=== {}: {}", tier.name, tier.about);
         let start = Instant::now();
-        let (outcome, counts) = run_tier(root, tier, mode);
-        lines.push(Line { tier: tier.name, outcome, counts, seconds: start.elapsed().as_secs() });
+        let mut words = Words::default();
+        let (outcome, counts) = run_tier(root, tier, mode, &mut words);
+        let (seconds, words) = (start.elapsed().as_secs(), words.kept);
+        lines.push(Line { tier: tier.name, outcome, counts, seconds, words });
+    }
+    for Line { tier, words, .. } in lines.iter().filter(|line| !line.words.is_empty()) {
+        println!("\n=== {tier}: what failed, once more\n{}", words.join("\n"));
     }
     println!("\n{}", summary(&lines));
     let failed = lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_)));
     Ok(if failed { Verdict::Bad } else { Verdict::Good })
 }
 
-fn run_tier(root: &Path, tier: &Tier, mode: Mode) -> (Outcome, Counts) {
+fn run_tier(root: &Path, tier: &Tier, mode: Mode, words: &mut Words) -> (Outcome, Counts) {
     let unmet = tier.needs.iter().find_map(|need| needs::meet(need, mode.effort()).err());
     if let Some(reason) = unmet {
         println!("SKIPPED {}: {reason}", tier.name);
@@ -120,7 +127,10 @@ fn run_tier(root: &Path, tier: &Tier, mode: Mode) -> (Outcome, Counts) {
             // Without fail-fast, so that the count is of all tests and not of those up to the first
             // failure.
             command.args(["test", "--no-fail-fast"]).args(*args);
-            shell::streamed(&mut command, |line| counts.add(result_of(line)))
+            shell::streamed(&mut command, |line| {
+                counts.add(result_of(line));
+                words.add(line);
+            })
         }
     };
     let judged = ran.map_err(|error| format!("{error:#}"));
@@ -159,6 +169,28 @@ fn judge_tests(ran: Result<bool, String>, mut counts: Counts) -> (Outcome, Count
     (Outcome::Failed(reason), counts)
 }
 
+/// What failing tests said, for the end of a long output, where a reader looks first.
+#[derive(Debug, Default)]
+struct Words {
+    is_told: bool,
+    kept: Vec<String>,
+}
+
+/// Beyond this the beginning says enough.
+const WORDS_MAX: usize = 200;
+
+impl Words {
+    fn add(&mut self, line: &str) {
+        // Twice in a report: before what each test said, and before the list of their names.
+        self.is_told |= line == "failures:";
+        if line.starts_with("test result: ") {
+            self.is_told = false;
+        } else if self.is_told && self.kept.len() < WORDS_MAX {
+            self.kept.push(line.to_owned());
+        }
+    }
+}
+
 impl Counts {
     fn add(&mut self, more: Self) {
         self.passed += more.passed;
@@ -192,7 +224,7 @@ fn result_of(line: &str) -> Counts {
 fn summary(lines: &[Line]) -> String {
     let mut text = format!("{:<12} {:>7}  {:<8} what\n", "tier", "seconds", "outcome");
     let mut sum = Counts::default();
-    for Line { tier, outcome, counts, seconds } in lines {
+    for Line { tier, outcome, counts, seconds, .. } in lines {
         let (word, what) = match outcome {
             Outcome::Passed => ("passed", format!("{} passed", counts.passed)),
             Outcome::Failed(reason) => ("FAILED", reason.clone()),

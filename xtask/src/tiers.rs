@@ -92,15 +92,7 @@ pub(crate) const TIERS: &[Tier] = &[
         needs: &[ETCD],
         // The full number of kills is the next tier.
         env: &[("HOLDFAST_KILLS", "10")],
-        // Shown: which stores passed how many checks, and the version of etcd.
-        work: Work::CargoTest(&[
-            "--package",
-            "store",
-            "--package",
-            "conformance",
-            "--",
-            "--show-output",
-        ]),
+        work: Work::CargoTest(&["--package", "store", "--package", "conformance"]),
     },
     Tier {
         name: "crash",

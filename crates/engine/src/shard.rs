@@ -322,7 +322,8 @@ impl Shard {
         let children = self.next_child_deadline().map(|at| self.began + at);
         // A pool that is away is looked for now and then.
         let far = now + Duration::from_secs(10);
-        let next = [port, targets, children].into_iter().flatten().min().unwrap_or(far);
+        let busy = self.look_at_busy().then(|| now + pools::BUSY_LOOK);
+        let next = [port, targets, children, busy].into_iter().flatten().min().unwrap_or(far);
         // Never at once again: a deadline that does not move must not make a loop.
         self.next_tick = next.max(now + Duration::from_millis(1));
     }

@@ -11,6 +11,8 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -19,6 +21,9 @@ use rustix::{
 };
 
 pub(crate) use discard::{discard, hole};
+
+/// How often a disk is tried that another has.
+const BUSY_LOOK: Duration = Duration::from_millis(20);
 
 /// An open file or device. A clone is another handle onto it; it closes, and its lock goes, with
 /// the last one, those of operations in flight included.
@@ -83,6 +88,18 @@ impl Disk {
         fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(told)?;
         let size = fs::seek(&fd, SeekFrom::End(0)).map_err(told)?;
         Ok(Self::new(fd, path, kind, size, compromises))
+    }
+
+    /// The same, of one that another may be about to let go: a process that was killed is gone a
+    /// moment before its files are. Blocks its thread meanwhile.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Self, DiskError> {
+        let end = Instant::now() + patience;
+        loop {
+            match Self::open(path) {
+                Err(DiskError::Busy { .. }) if Instant::now() < end => thread::sleep(BUSY_LOOK),
+                opened => return opened,
+            }
+        }
     }
 
     /// A new file of `size` bytes, its space reserved, durable as an empty one when this returns.

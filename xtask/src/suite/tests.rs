@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Counts, Line, Mode, Outcome, judge_one, judge_tests, result_of, skipped, summary};
+use super::{
+    Counts, Line, Mode, Outcome, Words, judge_one, judge_tests, result_of, skipped, summary,
+};
 use crate::tiers::TIERS;
 
 fn counts(passed: usize, failed: usize, skipped: usize) -> Counts {
@@ -40,18 +42,30 @@ fn a_skip_is_told_on_a_desk_and_fails_in_ci() {
 
 #[test]
 fn the_last_line_is_the_sum_alone() {
+    let words = Vec::new();
     let lines = [
-        Line { tier: "a", outcome: Outcome::Passed, counts: counts(7, 0, 0), seconds: 3 },
+        Line { tier: "a", outcome: Outcome::Passed, counts: counts(7, 0, 0), seconds: 3, words },
         Line {
             tier: "b",
             outcome: Outcome::Skipped("no etcd".to_owned()),
             counts: counts(0, 0, 1),
             seconds: 0,
+            words: Vec::new(),
         },
     ];
     let text = summary(&lines);
     assert_eq!(text.lines().last(), Some("7 passed, 0 failed, 1 skipped"));
     assert!(text.contains("no etcd"));
+}
+
+#[test]
+fn what_failing_tests_said_is_kept_and_nothing_else() {
+    let mut words = Words::default();
+    for line in ["test a ... FAILED", "failures:", "---- a stdout ----", "no", "test result: F"] {
+        words.add(line);
+    }
+    words.add("test b ... ok");
+    assert_eq!(words.kept, ["failures:", "---- a stdout ----", "no"]);
 }
 
 #[test]

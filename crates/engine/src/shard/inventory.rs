@@ -116,7 +116,9 @@ fn pool_seen(home: &Home) -> PoolSeen {
             None if home.is_settled => PoolHealth::Online,
             None => PoolHealth::Importing,
         },
-        State::Formatting(_) | State::Importing { .. } => PoolHealth::Importing,
+        State::Busy { .. } | State::Formatting(_) | State::Importing { .. } => {
+            PoolHealth::Importing
+        }
         State::Faulted(reason) => PoolHealth::Faulted { reason: reason.clone() },
         State::Missing => PoolHealth::Missing,
         State::Refused(reason) => PoolHealth::Refused { reason: reason.clone() },

@@ -63,8 +63,17 @@ pub(super) struct Home {
 
 #[derive(Debug)]
 pub(super) enum State {
+    /// Another process has the disk: a predecessor may be on its way out.
+    Busy {
+        since: Instant,
+        disks: Vec<String>,
+        must: Must,
+    },
     Formatting(Box<Format>),
-    Importing { import: Box<Import>, else_format: bool },
+    Importing {
+        import: Box<Import>,
+        else_format: bool,
+    },
     Open(Box<Pool>),
     Faulted(String),
     Missing,
@@ -121,6 +130,10 @@ impl Pools {
 
 /// A pool that is not where it should be is looked for again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// A process that was killed is gone before the kernel has let its files go: what it had under way
+/// is ended later, by somebody else.
+const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const BUSY_LOOK: Duration = Duration::from_millis(20);
 
 impl Home {
     /// Lets its disk go: it carries something else, or nothing.
@@ -154,7 +167,11 @@ impl Shard {
     /// Opens a pool that is not here, or makes it if that is allowed.
     pub(super) fn bring_pool(&mut self, id: PoolId, disks: &[String], must: Must) {
         // Its disk is let go before it is opened again.
-        self.pools.homes.remove(&id);
+        let before = self.pools.homes.remove(&id);
+        let (was_busy, busy_since) = match before.map(|home| home.state) {
+            Some(State::Busy { since, .. }) => (true, since),
+            _ => (false, Instant::now()),
+        };
         let home = match open_disk(disks) {
             Ok(disk) => {
                 let options = ImportOptions {
@@ -170,12 +187,36 @@ impl Shard {
             Err(uring::DiskError::Missing { .. }) if must == Must::Exist => {
                 Home::new(State::Missing, None)
             }
+            Err(error @ uring::DiskError::Busy { .. }) if busy_since.elapsed() < BUSY_PATIENCE => {
+                if !was_busy {
+                    info!(pool = %id, %error, "waiting for the disk");
+                }
+                let disks = disks.to_vec();
+                Home::new(State::Busy { since: busy_since, disks, must }, None)
+            }
             Err(error) => Home::new(State::Refused(error.to_string()), None),
         };
-        let tried = (self.desired.generation(), Instant::now());
+        let now = Instant::now();
+        if matches!(home.state, State::Busy { .. }) {
+            self.next_tick = self.next_tick.min(now + BUSY_LOOK);
+        }
+        let tried = (self.desired.generation(), now);
         self.pools.homes.insert(id, Home { tried, ..home });
         self.work.push_back(Work::Pool(id));
         self.changed();
+    }
+
+    /// Tries the disks again that others had. True if some are still to be tried.
+    pub(super) fn look_at_busy(&mut self) -> bool {
+        let busy = |(id, home): (&PoolId, &Home)| match &home.state {
+            State::Busy { disks, must, .. } => Some((*id, disks.clone(), *must)),
+            _ => None,
+        };
+        let waiting: Vec<_> = self.pools.homes.iter().filter_map(busy).collect();
+        for (id, disks, must) in waiting {
+            self.bring_pool(id, &disks, must);
+        }
+        self.pools.homes.values().any(|home| matches!(home.state, State::Busy { .. }))
     }
 
     pub(super) fn ask_pool(&mut self, id: PoolId, asker: Asker, request: Request) {

@@ -168,7 +168,8 @@ impl Shard {
 
     /// Pools that were found at start are being opened.
     fn is_looking(&self) -> bool {
-        let is_opening = |state: &State| matches!(state, State::Importing { .. });
+        let is_opening =
+            |state: &State| matches!(state, State::Importing { .. } | State::Busy { .. });
         self.desired.mark().is_none() && self.pools.homes.values().any(|h| is_opening(&h.state))
     }
 

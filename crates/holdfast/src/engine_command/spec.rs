@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -14,6 +15,9 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::identity;
+
+/// How long a predecessor that was killed may take to let its files go.
+const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -112,7 +116,9 @@ impl Device {
                 engine::Device::memory(blocks(size)?).context("so much memory cannot be had")?
             }
             (None, Some(size), None) => engine::Device::nothing(blocks(size)?),
-            (None, None, Some(file)) => engine::Device::File(uring::Disk::open(file)?),
+            (None, None, Some(file)) => {
+                engine::Device::File(uring::Disk::open_within(file, BUSY_PATIENCE)?)
+            }
             _ => bail!("say one of memory = \"SIZE\", nothing = \"SIZE\", file = \"PATH\""),
         })
     }

@@ -6,13 +6,19 @@
 #[allow(dead_code, reason = "the tools need more of it")]
 mod rig;
 
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+};
+
 use block::{BLOCK, Buffer, Extent};
 use disk::{Client, Options};
 use nvme::{
     Code, Op,
     reservation::{Acquire, Command, Register},
 };
-use rig::Place;
+use rig::{HOLDFAST, Place};
 use uuid::Uuid;
 
 fn host(uri: &str, number: u8) -> Client {
@@ -50,4 +56,29 @@ fn a_reservation_outlives_a_target_that_is_killed() {
     target.kill();
     let _target = place.serve();
     assert_eq!(write(&mut host(&uri, 8)), None);
+}
+
+/// A predecessor that was killed is gone before the kernel has let its files go.
+#[test]
+fn a_disk_that_another_process_is_about_to_let_go_is_waited_for() {
+    let place = Place::new();
+    place.serve().kill();
+    let held = File::open(place.path("a.pool")).unwrap();
+    held.lock().unwrap();
+    let mut child = std::process::Command::new(HOLDFAST)
+        .current_dir(place.folder.path())
+        .args(["engine", "--serve", "spec.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = said.map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting for the disk")), "it ended");
+    drop(held);
+    let mut served = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let is_served = served.any(|line| line.starts_with("data "));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_served, "it ended");
 }

@@ -145,7 +145,7 @@ impl<D: Clone> Target<D> {
         }
         if self.phase == Phase::Flushing && was_fenced {
             for child in self.children.values_mut() {
-                child.flushes = super::flush::Flushes::default();
+                child.flushes.nobody_waits();
             }
             self.phase = Phase::Fencing { until: turn.now + self.times.fence };
         }

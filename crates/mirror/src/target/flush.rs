@@ -23,6 +23,16 @@ pub(super) struct Flushes {
     waiting: Vec<Waiter>,
 }
 
+impl Flushes {
+    /// One that is under way stays known: its answer must not pass for that of a later one.
+    pub(super) fn nobody_waits(&mut self) {
+        self.waiting.clear();
+        if let Some(waiters) = &mut self.running {
+            waiters.clear();
+        }
+    }
+}
+
 /// Who wants to know that a child is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Waiter {

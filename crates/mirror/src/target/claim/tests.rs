@@ -127,3 +127,21 @@ fn a_replica_that_is_fenced_during_the_flush_takes_part_and_nothing_waits_for_ev
     assert_eq!(*world.target.phase(), Phase::Serving);
     assert!(world.store.is_healthy(EARLY) && world.store.is_healthy(LATE));
 }
+
+/// The claim begins again when a replica is lost, while the flush of another is still under way:
+/// the late answer to that one says nothing of what a host wrote since.
+#[test]
+fn a_flush_from_before_the_claim_began_again_answers_no_hosts_flush() {
+    let mut world = World::start();
+    world.refuses.clear();
+    world.later(Times::default().retry);
+    let lost = world.held.iter().position(|held| held.0 == LATE).unwrap();
+    let (child, session, _) = world.held.remove(lost);
+    world.refuses.insert(LATE);
+    world.tell(Input::ChildClosed { child, session });
+    while *world.target.phase() != Phase::Flushing {
+        world.later(Times::default().retry);
+    }
+    let flushes: Vec<_> = world.held.iter().map(|held| held.0).collect();
+    assert_eq!(flushes, [EARLY], "one at a time, whoever asks");
+}
