@@ -5,6 +5,7 @@
 //! what must lie on the disks is judged after every step. A rule that is left out on purpose must
 //! be noticed: see `flaws`.
 
+mod calm;
 mod check;
 mod disk;
 mod explore;

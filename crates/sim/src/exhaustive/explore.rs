@@ -22,6 +22,8 @@ pub struct Limits {
 pub struct Explored {
     pub states: u64,
     pub steps: u64,
+    /// States that were left alone, to see that they become whole.
+    pub calmed: u64,
     /// Nothing was left out.
     pub is_complete: bool,
     pub broken: Option<Trace>,
@@ -44,16 +46,19 @@ type Seen = HashSet<u64, BuildHasherDefault<Folded>>;
 /// How many states are looked at between two looks at the clock.
 const CLOCK_EVERY: u64 = 1_024;
 
+/// Of how many states one is left alone until it rests: that takes a hundred steps and more.
+const CALM_EVERY: u64 = 256;
+
 pub fn explore(start: &World, limits: Limits) -> Explored {
     let began = Instant::now();
     let mut seen = Seen::default();
     seen.insert(hash(start));
     let mut ahead: VecDeque<(World, Option<Rc<Way>>)> = VecDeque::from([(start.clone(), None)]);
-    let (mut states, mut steps) = (1, 0);
+    let (mut states, mut steps, mut calmed) = (1, 0, 0);
     loop {
         let next = if limits.is_breadth_first { ahead.pop_front() } else { ahead.pop_back() };
         let Some((world, way)) = next else {
-            return Explored { states, steps, is_complete: true, broken: None };
+            return Explored { states, steps, calmed, is_complete: true, broken: None };
         };
         for action in world.actions() {
             let mut next = world.clone();
@@ -63,16 +68,26 @@ pub fn explore(start: &World, limits: Limits) -> Explored {
             let way = Some(Rc::new(Way { before: way.clone(), action }));
             if next.broken.is_some() {
                 let broken = Some(trace(start, &next, way.as_ref()));
-                return Explored { states, steps, is_complete: false, broken };
+                return Explored { states, steps, calmed, is_complete: false, broken };
             }
-            if seen.insert(hash(&next)) {
+            let hash = hash(&next);
+            if seen.insert(hash) {
                 states += 1;
+                // By its hash, so that the same states are left alone in every run.
+                if hash.is_multiple_of(CALM_EVERY) {
+                    next.broken = next.missing_at_rest();
+                    calmed += 1;
+                }
+                if next.broken.is_some() {
+                    let broken = Some(trace(start, &next, way.as_ref()));
+                    return Explored { states, steps, calmed, is_complete: false, broken };
+                }
                 ahead.push_back((next, way));
             }
         }
         let is_late = steps % CLOCK_EVERY < 8 && began.elapsed() > limits.time;
         if is_late || states >= limits.states {
-            return Explored { states, steps, is_complete: false, broken: None };
+            return Explored { states, steps, calmed, is_complete: false, broken: None };
         }
     }
 }

@@ -27,7 +27,8 @@ pub fn walk(start: &World, seed: u64, steps: usize) -> (u64, Option<Trace>) {
             return (u64::try_from(step).unwrap_or(0), Some(retell(start, &actions, words)));
         }
     }
-    (u64::try_from(steps).unwrap_or(0), None)
+    let trace = world.missing_at_rest().map(|words| retell(start, &actions, words));
+    (u64::try_from(steps).unwrap_or(0), trace)
 }
 
 /// What one walk is like.
