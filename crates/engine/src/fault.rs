@@ -1,11 +1,11 @@
 //! Faults on purpose, for tests: refused unless the process was started for them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use model::{PoolId, ReplicaId};
+use model::{PoolId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
-/// What to break, until told otherwise.
+/// What to break, until told otherwise; only a cut is over at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// Every write to the pool's disk fails.
@@ -16,8 +16,19 @@ pub enum Fault {
     FailReads { pool: PoolId, offset: u64, len: u64 },
     /// Every operation of the pool's disk completes this much later.
     Slow { pool: PoolId, by: Duration },
-    /// Sessions with this replica are cut.
+    /// The sessions that this replica has are cut; new ones are let in.
     CutReplica { replica: ReplicaId },
+    /// Nobody has a session with this replica, targets of this engine included.
+    HideReplica { replica: ReplicaId },
+    /// The volume's target works and cannot be reached: its name cannot be given to the port.
+    FailExport { volume: VolumeId },
     /// Everything is as before.
     Heal,
+}
+
+/// Faults of sessions that stand; those of disks are with their pools.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) hidden: BTreeSet<ReplicaId>,
+    pub(crate) not_exported: BTreeSet<VolumeId>,
 }

@@ -42,6 +42,7 @@ use self::{
 use crate::{
     desired::Desired,
     device::Device,
+    fault,
     handle::{Notice, Order},
     names,
     net::{Heard, Net},
@@ -109,6 +110,7 @@ pub struct Shard {
     applying: settle::Applying,
     /// Who asked for an inventory too early.
     curious: Vec<oneshot::Sender<Inventory>>,
+    faults: fault::Standing,
 }
 
 /// What one machine says to another, within a turn.
@@ -156,6 +158,7 @@ impl Shard {
             stopping: None,
             applying: settle::Applying::default(),
             curious: Vec::new(),
+            faults: fault::Standing::default(),
         }
     }
 

@@ -87,6 +87,11 @@ impl Stage {
         }
     }
 
+    /// Where the host tells which volumes it has.
+    fn run_folder(&self) -> PathBuf {
+        self.cluster.folder.path.join(Member::Host(1).to_string())
+    }
+
     async fn inventory(&self, number: u16) -> anyhow::Result<Inventory> {
         Ok(self.cluster.admin(number)?.get("/inventory").await?)
     }

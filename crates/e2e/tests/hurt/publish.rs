@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use engine::fault::Fault;
 use hyper::Method;
-use model::Publication;
+use model::{Publication, ReplicaId};
 
 use super::*;
 
@@ -35,7 +35,8 @@ async fn nothing_is_left(test: &Stage) {
             && layout.hosts.is_empty()
             && layout.old_targets.is_empty()
             && layout.switchover.is_none();
-        Ok((is_over && targets == 0).then_some(()))
+        let paths = host::Local::read(&test.run_folder())?.volumes.len();
+        Ok((is_over && targets == 0 && paths == 0).then_some(()))
     })
     .await
     .unwrap();
@@ -93,6 +94,33 @@ async fn a_publish_on_disks_that_take_nothing_fails_and_leaves_nothing() {
         test.cluster.kill(member).unwrap();
         test.cluster.start(member).unwrap();
     }
+    nothing_is_left(&test).await;
+}
+
+/// LC-4: every replica admits the epoch, and the target has a session with none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_whose_target_reaches_no_replica_fails_and_leaves_nothing() {
+    let test = Stage::start().await;
+    test.asking.make_volume("v", bed::SIZE, 3).await.unwrap();
+    let hide = |replica: &ReplicaId| Fault::HideReplica { replica: *replica };
+    inject(&test, |seen| seen.replicas.keys().next().map(hide)).await;
+    let reason = fails(&test, WITHIN).await;
+    assert!(reason.contains("target"), "{reason}");
+    heal(&test).await;
+    nothing_is_left(&test).await;
+}
+
+/// LC-4: the target is ready, and cannot be given to the port that hosts reach.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_whose_target_cannot_be_exported_fails_and_leaves_nothing() {
+    let test = Stage::start().await;
+    test.asking.make_volume("v", bed::SIZE, 3).await.unwrap();
+    let volume = test.asking.volume("v").await.unwrap().volume.meta.id;
+    inject(&test, |_| Some(Fault::FailExport { volume })).await;
+    // It is told at once, long before any deadline.
+    let reason = fails(&test, Millis(60_000)).await;
+    assert!(reason.contains("the target failed"), "{reason}");
+    heal(&test).await;
     nothing_is_left(&test).await;
 }
 

@@ -220,6 +220,9 @@ impl Shard {
         }
         self.front.sessions.insert(session, Seat { number, whom, host, machine });
         self.front.by_number.insert(number, session);
+        if matches!(whom, Whom::Replica(replica) if self.faults.hidden.contains(&replica)) {
+            self.front.end(number, Code::Inaccessible.into());
+        }
         if let (Whom::Volume(volume), Some(host)) = (whom, host) {
             self.tell_target(volume, mirror::Input::HostOpened { session: number, host });
             self.changed();

@@ -100,7 +100,7 @@ impl Shard {
         let homes = self.targets.homes.iter();
         homes
             .map(|(volume, home)| {
-                let mut seen = home.machine.seen();
+                let mut seen = home.seen();
                 let seats = self.front.sessions_of(Whom::Volume(*volume));
                 seen.hosts.extend(seats.filter_map(|seat| seat.host));
                 (*volume, seen)

@@ -480,7 +480,17 @@ impl Shard {
                 self.cut_replica(replica);
                 Ok(())
             }
+            Fault::HideReplica { replica } => {
+                self.faults.hidden.insert(replica);
+                self.cut_replica(replica);
+                Ok(())
+            }
+            Fault::FailExport { volume } => {
+                self.faults.not_exported.insert(volume);
+                Ok(())
+            }
             Fault::Heal => {
+                self.faults = crate::fault::Standing::default();
                 pools.homes.values_mut().for_each(|home| home.faults = Faults::default());
                 Ok(())
             }

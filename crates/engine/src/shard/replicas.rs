@@ -166,7 +166,7 @@ impl Shard {
     ) -> bool {
         let node = self.identity.node;
         let Some(home) = self.replicas.homes.get_mut(&replica) else { return false };
-        if home.admitted != Some(node) {
+        if home.admitted != Some(node) || self.faults.hidden.contains(&replica) {
             return false;
         }
         let whom = Side::Local { volume, session };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use block::Buffer;
 use mirror::{Command, HostFault, HostResult, Input, Notice, Output, Phase, StoreAnswer, Target};
-use model::{Epoch, HostId, ReplicaId, TargetItem, Time, VolumeId};
+use model::{Epoch, HostId, ReplicaId, TargetHealth, TargetItem, TargetSeen, Time, VolumeId};
 use nvme::{
     Code, Op, Reply, Status,
     target::{Hosts, Namespace, SessionId, Subsystem, SubsystemId, Tag},
@@ -35,6 +35,8 @@ pub(super) struct Home {
     /// The hosts that are let in, by the name they connect with.
     hosts: BTreeMap<String, HostId>,
     subsystem: Option<SubsystemId>,
+    /// Why nobody can reach it although it is ready.
+    pub(super) unreachable: Option<&'static str>,
     /// Local sessions, by the target's number, and the number by which the replica knows them.
     local: BTreeMap<(ReplicaId, u64), u64>,
     /// The question that the store was asked last.
@@ -82,6 +84,24 @@ impl Home {
         }
         Hosts::Only(self.hosts.keys().cloned().collect())
     }
+
+    /// Told as a failure, or hosts would be sent here in vain.
+    fn fail(&mut self, volume: VolumeId, why: &'static str) {
+        if self.unreachable.replace(why).is_none() {
+            error!(%volume, "the target cannot be exported: {why}");
+        }
+    }
+
+    /// As the machine sees it, unless nobody can reach what it serves.
+    pub(super) fn seen(&self) -> TargetSeen {
+        let mut seen = self.machine.seen();
+        if let Some(why) = self.unreachable
+            && seen.health == TargetHealth::Serving
+        {
+            seen.health = TargetHealth::Failed { reason: why.into() };
+        }
+        seen
+    }
 }
 
 impl Shard {
@@ -102,6 +122,7 @@ impl Shard {
             item,
             hosts: BTreeMap::new(),
             subsystem: None,
+            unreachable: None,
             local: BTreeMap::new(),
             call: 0,
             composed: BTreeMap::new(),
@@ -428,7 +449,7 @@ impl Shard {
     fn export(&mut self, volume: VolumeId) {
         let Some(home) = self.targets.homes.get_mut(&volume) else { return };
         let Some(reservations) = reserved::read(home.machine.record().reserved.as_ref()) else {
-            error!(%volume, "not served: its reservations were written by another version");
+            home.fail(volume, "its reservations were written by another version");
             return;
         };
         let (first_cntlid, cntlids) = names::controller_range(home.machine.epoch().0);
@@ -447,9 +468,15 @@ impl Shard {
             cntlids,
             kind: nvme::target::Kind::Volume { reservations, can_last: true },
         };
-        home.subsystem = self.front.port.add_subsystem(subsystem);
-        if let Some(id) = home.subsystem {
-            self.front.exports.insert(id, Export::Volume(volume));
+        if !self.faults.not_exported.contains(&volume) {
+            home.subsystem = self.front.port.add_subsystem(subsystem);
+        }
+        match home.subsystem {
+            Some(id) => {
+                home.unreachable = None;
+                self.front.exports.insert(id, Export::Volume(volume));
+            }
+            None => home.fail(volume, "its name is taken on this engine's port"),
         }
     }
 

@@ -35,6 +35,15 @@ pub(crate) fn wanted(volume: &Volume) -> BTreeSet<HostId> {
     }
 }
 
+/// How far it came by its deadline, for who must look further.
+fn held_up(volume: &Volume) -> &'static str {
+    match volume.layout.target.as_ref().map(|target| target.stage) {
+        Some(TargetStage::Fencing) => "not every replica admitted the target by the deadline",
+        Some(TargetStage::Starting) => "the target did not serve by the deadline",
+        _ => "no host had a live path by the deadline",
+    }
+}
+
 fn attempt(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let layout = &look.volume.layout;
     let Some(publish) = &look.volume.spec.publish else {
@@ -57,7 +66,7 @@ fn attempt(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
             return Some((Action::FinishPublish { attempt }, Why::Deadline));
         }
         let reason = waits.first().map_or_else(
-            || "no host had a live path by the deadline".to_string(),
+            || held_up(look.volume).to_string(),
             |wait| alloc::format!("not published by the deadline: {wait}"),
         );
         return Some((Action::WithdrawPublish { attempt, reason }, Why::Deadline));

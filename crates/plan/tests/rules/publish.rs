@@ -38,6 +38,12 @@ fn at_the_deadline_an_attempt_is_withdrawn() {
         ),
         &["v: WithdrawPublish try \"no host had a live path by the deadline\" (Deadline)"],
     );
+    check(
+        &format!(
+            "{TWO} volume v 1G x2 publish=h pending admitted=h on=a starting by=1000s: a1, b1"
+        ),
+        &["v: WithdrawPublish try \"the target did not serve by the deadline\" (Deadline)"],
+    );
 }
 
 #[test]
