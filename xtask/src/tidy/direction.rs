@@ -80,7 +80,7 @@ const TABLE: &[Allowed] = &[
                                          "store", "uring"],         &[]),
     row("e2e",         Layer::Proof,   &["block", "disk", "engine", "host", "local", "mirror",
                                          "model", "nvme", "ports", "rest", "rpc", "store",
-                                         "uring"],                  &[]),
+                                         "uring"],                  &["conformance"]),
     row("xtask",       Layer::Proof,   &["fixtures", "invariants", "model", "plan", "ports",
                                          "reconcile", "sim", "store"],           &[]),
 ];

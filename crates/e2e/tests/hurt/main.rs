@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A cluster of three nodes on an embedded store, alone on the machine.
+/// A cluster of three nodes, alone on the machine.
 struct Stage {
     cluster: Cluster,
     asking: Asking,
@@ -43,16 +43,16 @@ fn binary() -> PathBuf {
 
 impl Stage {
     async fn start() -> Self {
-        Self::start_with(&[]).await
+        Self::start_with(Store::Embedded, &[]).await
     }
 
-    /// With these words to the controller.
-    async fn start_with(words: &[&str]) -> Self {
+    /// With these words to the controllers.
+    async fn start_with(store: Store, words: &[&str]) -> Self {
         let alone = ALONE.lock().await;
         let bed = Bed {
             binary: binary(),
             network: Network::Loopback,
-            store: Store::Embedded,
+            store,
             nodes: 3,
             pool_size: Bytes::mib(512),
             controller_words: words.iter().map(ToString::to_string).collect(),
@@ -79,6 +79,10 @@ impl Stage {
     fn engines(&self) -> Vec<Member> {
         let members = self.cluster.members().into_iter();
         members.filter(|member| matches!(member, Member::Engine(_))).collect()
+    }
+
+    fn controllers(&self) -> Vec<Member> {
+        (1..=self.cluster.binary.controllers).map(Member::Controller).collect()
     }
 
     fn signal_engines(&self, signal: Signal) {
