@@ -9,6 +9,7 @@ use store::{
     embedded::Embedded,
     etcd::{self, Etcd},
 };
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::DieAt;
@@ -81,8 +82,8 @@ pub enum Opened {
 }
 
 impl StoreUrl {
-    /// Opens it for a controller. An embedded one belongs to this process from then on. `tls` is
-    /// for etcd with `https`.
+    /// Opens it for a controller. An embedded one belongs to this process from then on; an etcd may
+    /// be away for now. `tls` is for etcd with `https`.
     pub async fn open(&self, tls: Option<etcd::Tls>) -> Result<Opened, StoreError> {
         match self {
             Self::Embedded(folder) => {
@@ -97,7 +98,15 @@ impl StoreUrl {
             Self::Etcd { endpoints, namespace } => {
                 let mut config = etcd::Config::new(endpoints.clone(), namespace.clone());
                 config.tls = tls;
-                Ok(Opened::Etcd(Etcd::connect(&config).await?))
+                let etcd = Etcd::new(&config)?;
+                match etcd.check().await {
+                    // Whoever waits for it is here when it comes, and asks nobody to be started.
+                    Err(error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. })) => {
+                        warn!(%error, "etcd is away: it is asked until it answers");
+                    }
+                    checked => checked?,
+                }
+                Ok(Opened::Etcd(etcd))
             }
         }
     }

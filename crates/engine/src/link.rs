@@ -42,22 +42,27 @@ pub struct Controller {
 /// questions about membership find one that works.
 pub async fn keep(to: Controller, hello: Hello, engine: Handle, live: mpsc::Sender<Asks>) {
     let mut pause = RETRY_MIN;
-    let mut is_told = false;
+    let (mut is_told, mut is_missed) = (false, false);
     let controller = &to.address;
     loop {
-        let began = Instant::now();
-        match connect(&to, &hello, &engine, &live).await {
+        let (began, mut was_up) = (Instant::now(), false);
+        match connect(&to, &hello, &engine, &live, &mut was_up).await {
             Ok(()) => debug!(%controller, "the controller closed the stream"),
             // It will not pass by itself, so people must hear of it; once is enough.
             Err(error) if error.is_distrust() && !is_told => {
                 is_told = true;
                 warn!(%controller, %error, "no trust between this engine and the controller");
             }
+            Err(error) if !error.is_distrust() && !is_missed => {
+                is_missed = true;
+                warn!(%controller, %error, "no controller: it is tried until one answers");
+            }
             Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
         }
         if began.elapsed() > RETRY_MAX {
             pause = RETRY_MIN;
             is_told = false;
+            is_missed &= !was_up;
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY_MAX);
@@ -69,6 +74,7 @@ async fn connect(
     hello: &Hello,
     engine: &Handle,
     live: &mpsc::Sender<Asks>,
+    was_up: &mut bool,
 ) -> Result<(), FrameError> {
     let controller = &to.address;
     let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
@@ -76,6 +82,7 @@ async fn connect(
     let (mut incoming, mut outgoing) = rpc::split(stream)?;
     outgoing.send(&ToController::Hello(hello.clone())).await?;
     info!(%controller, "connected to a controller");
+    *was_up = true;
     let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
     let (asks, asked) = mpsc::channel(rpc::limits::BACKLOG);
     // A switchboard that is gone means that this engine has its own way to the store.

@@ -33,35 +33,46 @@ pub(crate) struct Controller {
 /// Keeps one stream up until the task is dropped.
 pub(crate) async fn keep(to: Controller, hello: HostHello, agent: Handle) {
     let mut pause = RETRY_MIN;
-    let mut is_told = false;
+    let (mut is_told, mut is_missed) = (false, false);
     let controller = &to.address;
     loop {
-        let began = Instant::now();
-        match connect(&to, &hello, &agent).await {
+        let (began, mut was_up) = (Instant::now(), false);
+        match connect(&to, &hello, &agent, &mut was_up).await {
             Ok(()) => debug!(%controller, "the controller closed the stream"),
             // It will not pass by itself, so people must hear of it; once is enough.
             Err(error) if error.is_distrust() && !is_told => {
                 is_told = true;
                 warn!(%controller, %error, "no trust between this host and the controller");
             }
+            Err(error) if !error.is_distrust() && !is_missed => {
+                is_missed = true;
+                warn!(%controller, %error, "no controller: it is tried until one answers");
+            }
             Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
         }
         if began.elapsed() > RETRY_MAX {
             pause = RETRY_MIN;
             is_told = false;
+            is_missed &= !was_up;
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY_MAX);
     }
 }
 
-async fn connect(to: &Controller, hello: &HostHello, agent: &Handle) -> Result<(), FrameError> {
+async fn connect(
+    to: &Controller,
+    hello: &HostHello,
+    agent: &Handle,
+    was_up: &mut bool,
+) -> Result<(), FrameError> {
     let controller = &to.address;
     let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
     let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let (mut incoming, mut outgoing) = rpc::split(stream)?;
     outgoing.send(&ToController::HostHello(hello.clone())).await?;
     info!(%controller, "connected to a controller");
+    *was_up = true;
     let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
     tokio::select! {
         end = talk(&mut outgoing, said, agent) => end,

@@ -6,6 +6,7 @@
 mod delete;
 mod publish;
 mod recover;
+mod start;
 mod switchover;
 
 use std::{path::PathBuf, process::Command, sync::OnceLock, time::Duration};

@@ -35,11 +35,20 @@ pub struct Etcd {
 impl Etcd {
     /// Connects, and reads once to see that the namespace may be read.
     pub async fn connect(config: &Config) -> Result<Self, StoreError> {
-        let connection = Arc::new(Connection::new(config)?);
-        let namespace = Namespace(config.namespace.clone());
-        let etcd = Self { connection, namespace };
-        etcd.newest().await?;
+        let etcd = Self::new(config)?;
+        etcd.check().await?;
         Ok(etcd)
+    }
+
+    /// Connects when it is used, and each time again: it may be away now.
+    pub fn new(config: &Config) -> Result<Self, StoreError> {
+        let connection = Arc::new(Connection::new(config)?);
+        Ok(Self { connection, namespace: Namespace(config.namespace.clone()) })
+    }
+
+    /// Whether it answers, and lets us read.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.newest().await.map(drop)
     }
 
     /// The version of the member that answers.
