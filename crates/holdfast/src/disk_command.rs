@@ -164,7 +164,7 @@ fn serve_nbd(to: &To, listen: &str, insecure: bool, end: &End) -> Result<()> {
         (listener, format!("nbd+unix:///?socket={listen}"))
     };
     end_by_signal(Arc::clone(&end.asked), client.waker())?;
-    println!("{uri}");
+    say!("{uri}");
     let served = disk::serve_nbd::run(&mut client, listener, end);
     if listen.parse::<SocketAddr>().is_err() {
         // Whoever takes the name next clears it away as well.

@@ -207,10 +207,10 @@ impl EngineCommand {
 fn announce(engine: &Engine, advertised: Option<&str>, exports: &[(String, Uuid)]) {
     let address = advertised.map_or_else(|| engine.address.to_string(), str::to_owned);
     for (name, id) in exports {
-        println!("{name} nvme-tcp://{address}/{}", engine::nqn(*id));
+        say!("{name} nvme-tcp://{address}/{}", engine::nqn(*id));
     }
     if let Some(admin) = engine.admin {
-        println!("metrics http://{admin}/metrics");
+        say!("metrics http://{admin}/metrics");
     }
 }
 

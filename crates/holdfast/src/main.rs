@@ -6,6 +6,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line")]
 
+#[macro_use]
+mod say;
+
 mod attach_command;
 mod config_file;
 mod controller_command;

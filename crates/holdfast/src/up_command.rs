@@ -104,13 +104,13 @@ impl DownCommand {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let shown = self.data.display();
         if local::stop(&self.data)? {
-            println!("the cluster in {shown} has stopped");
+            say!("the cluster in {shown} has stopped");
         } else {
-            println!("no cluster runs in {shown}");
+            say!("no cluster runs in {shown}");
         }
         if self.wipe {
             local::wipe(&self.data)?;
-            println!("{shown} is deleted");
+            say!("{shown} is deleted");
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -29,7 +29,7 @@ const STRIKE_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(mut cluster: Cluster) -> Result<ExitCode> {
     let began = Instant::now();
-    println!("One machine plays a cluster: every part is a process of its own.\n");
+    say!("One machine plays a cluster: every part is a process of its own.\n");
     cluster.start_all()?;
     cluster.ready(READY_WITHIN).await?;
     cluster.make_pools().await?;
@@ -38,7 +38,7 @@ pub(super) async fn run(mut cluster: Cluster) -> Result<ExitCode> {
     let mut story = Story { client: cluster.client()?, cluster };
     let told = story.tell().await;
     if told.is_err() {
-        println!("\nlogs are in {}", story.keep_logs().display());
+        say!("\nlogs are in {}", story.keep_logs().display());
     }
     told?;
     story.cluster.stop_all()?;
@@ -47,7 +47,7 @@ pub(super) async fn run(mut cluster: Cluster) -> Result<ExitCode> {
 }
 
 fn tell(word: &str, rest: &str) {
-    println!("{word:>9}  {rest}");
+    say!("{word:>9}  {rest}");
 }
 
 struct Story {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use local::{Cluster, Member};
 
 use super::READY_WITHIN;
@@ -20,12 +20,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(2);
 pub(super) async fn run(mut cluster: Cluster, data: &Path) -> Result<ExitCode> {
     let began = Instant::now();
     cluster.start_all()?;
-    let starting = async {
-        cluster.ready(READY_WITHIN).await?;
-        cluster.make_pools().await
-    };
     tokio::select! {
-        ready = starting => ready?,
+        ready = ready(&mut cluster) => ready?,
         told = Ending::default().told() => {
             told?;
             cluster.stop_all()?;
@@ -34,24 +30,37 @@ pub(super) async fn run(mut cluster: Cluster, data: &Path) -> Result<ExitCode> {
     }
     greet(&cluster, data, began.elapsed());
     keep(&mut cluster).await?;
-    println!("stopping; the data stays in {}", data.display());
+    say!("stopping; the data stays in {}", data.display());
     cluster.stop_all()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is away may come, such as an etcd that is started later: only what ends by itself is an
+/// error.
+async fn ready(cluster: &mut Cluster) -> Result<()> {
+    while let Err(error) = cluster.ready(READY_WITHIN).await {
+        if let Some((member, status)) = cluster.ended()?.first() {
+            let log = cluster.folder.log(*member);
+            bail!("{member} ended ({status}): {} tells why", log.display());
+        }
+        say!("still waiting: {error:#}; logs are in {}/logs", cluster.folder.path.display());
+    }
+    cluster.make_pools().await
 }
 
 fn greet(cluster: &Cluster, data: &Path, took: Duration) {
     let nodes = cluster.folder.shape.nodes;
     let kept = if cluster.folder.is_old { ", with what it held" } else { "" };
-    println!("up in {took:.1?}: a controller, {nodes} nodes with a pool each, a host{kept}");
-    println!("  users    {}", cluster.url());
-    println!("  data     {}, logs in its folder logs", data.display());
-    println!("In another terminal:");
+    say!("up in {took:.1?}: a controller, {nodes} nodes with a pool each, a host{kept}");
+    say!("  users    {}", cluster.url());
+    say!("  data     {}, logs in its folder logs", data.display());
+    say!("In another terminal:");
     let server = if cluster.url() == cli::SERVER { "" } else { " --server " };
     let url = if server.is_empty() { String::new() } else { cluster.url() };
-    println!("  holdfast create volume music --size 1GiB --replicas 3{server}{url}");
-    println!("  holdfast attach music --run {}/host-1{server}{url}", data.display());
-    println!("  holdfast get volumes{server}{url}");
-    println!("Ctrl-C stops it and keeps the data; `holdfast down --wipe` deletes it.");
+    say!("  holdfast create volume music --size 1GiB --replicas 3{server}{url}");
+    say!("  holdfast attach music --run {}/host-1{server}{url}", data.display());
+    say!("  holdfast get volumes{server}{url}");
+    say!("Ctrl-C stops it and keeps the data; `holdfast down --wipe` deletes it.");
 }
 
 /// Starts again what ends by itself, until told to stop.
@@ -65,7 +74,7 @@ async fn keep(cluster: &mut Cluster) -> Result<()> {
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         for (member, status) in cluster.ended()? {
-            println!("{member} ended ({status}); it is started again in {AGAIN_AFTER:?}");
+            say!("{member} ended ({status}); it is started again in {AGAIN_AFTER:?}");
             due.insert(member, Instant::now() + AGAIN_AFTER);
         }
         let now = Instant::now();
