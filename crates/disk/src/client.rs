@@ -52,6 +52,8 @@ pub struct Client {
     path: Path,
     /// Which address is next.
     turn: usize,
+    /// Addresses in a row that were reached and did not answer in time.
+    silent: usize,
     ticked_at: Instant,
     /// Since when no path works.
     lost_at: Option<Instant>,
@@ -89,6 +91,7 @@ struct Link {
     session: Session,
     to: SocketAddr,
     queues: BTreeMap<u16, Queue>,
+    dialled_at: Instant,
     /// When anything came from the other side.
     heard_at: Instant,
     is_silent: bool,
@@ -103,7 +106,19 @@ struct Queue {
 
 impl Link {
     fn is_silent_at(&self, now: Instant) -> bool {
-        self.session.is_live() && now.saturating_duration_since(self.heard_at) >= SILENCE
+        match self.unreached_until() {
+            Some(until) => until <= now,
+            None => {
+                self.session.is_live() && now.saturating_duration_since(self.heard_at) >= SILENCE
+            }
+        }
+    }
+
+    /// A connection that does not come about is begun anew, however patient we are with answers:
+    /// the kernel itself asks ever less often on a net that is cut.
+    fn unreached_until(&self) -> Option<Instant> {
+        let is_reached = self.queues.values().any(|queue| queue.socket.is_some());
+        (!is_reached).then_some(self.dialled_at + ATTACH_TIMEOUT)
     }
 }
 
@@ -116,6 +131,8 @@ const EAGER: Duration = Duration::from_secs(5);
 const RECEIVE: usize = 256 * 1024;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Whoever needs longer for one answer would be lost as silent right after attaching.
+const ATTACH_TIMEOUT_MAX: Duration = Duration::from_secs(8);
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Keep-alives go out twice in their time, and each is answered: whoever says nothing for all of it
 /// is not there, whatever the commands under way may still take.
@@ -151,6 +168,7 @@ impl Client {
             began: now,
             path: Path::Waiting { until: now },
             turn: 0,
+            silent: 0,
             ticked_at: now,
             lost_at: Some(now),
             lost: None,
@@ -174,7 +192,7 @@ impl Client {
             self.poll();
         }
         self.uri.addresses = addresses;
-        self.turn = 0;
+        (self.turn, self.silent) = (0, 0);
         self.lost = None;
         self.path = Path::Waiting { until: Instant::now() };
     }
@@ -314,7 +332,7 @@ impl Client {
             Path::Up(link) => {
                 let session = link.session.next_deadline().map(|at| self.began + at);
                 let silent = link.session.is_live().then_some(link.heard_at + SILENCE);
-                [session, silent].into_iter().flatten().min()
+                [session, silent, link.unreached_until()].into_iter().flatten().min()
             }
         }
     }
@@ -381,13 +399,14 @@ impl Client {
             digests: options.digests,
             keep_alive: KEEP_ALIVE,
             command_timeout: COMMAND_TIMEOUT,
-            attach_timeout: ATTACH_TIMEOUT,
+            attach_timeout: attach_timeout(self.silent / self.uri.addresses.len()),
         });
         session.connect(self.began.elapsed());
         self.path = Path::Up(Box::new(Link {
             session,
             to,
             queues: BTreeMap::new(),
+            dialled_at: Instant::now(),
             heard_at: Instant::now(),
             is_silent: false,
         }));
@@ -485,6 +504,7 @@ impl Client {
     fn ready(&mut self, attached: Attached) {
         self.switches += u64::from(self.attached.is_some());
         self.attached = Some(attached);
+        self.silent = 0;
         self.lost_at = None;
         self.lost = None;
         let open: Vec<(u64, Op)> =
@@ -511,6 +531,7 @@ impl Client {
     fn lose(&mut self, reason: Reason) {
         let now = Instant::now();
         let was_silent = matches!(&self.path, Path::Up(link) if link.is_silent);
+        self.silent = if reason == Reason::AttachTimeout { self.silent + 1 } else { 0 };
         if let Path::Up(link) = &self.path {
             if !matches!(reason, Reason::ConnectionLost { .. }) || self.lost_at.is_none() {
                 self.reason = format!("{}: {reason:?}", link.to);
@@ -536,6 +557,14 @@ impl Client {
     }
 }
 
+/// After so many rounds of silence. A target under load that is left half-way has the same work
+/// before it again, and that of ending what it had begun: it is given more time each time.
+fn attach_timeout(rounds: usize) -> Duration {
+    let doubled = u32::try_from(rounds).ok().and_then(|rounds| 1u32.checked_shl(rounds));
+    let grown = doubled.and_then(|times| ATTACH_TIMEOUT.checked_mul(times));
+    grown.map_or(ATTACH_TIMEOUT_MAX, |grown| grown.min(ATTACH_TIMEOUT_MAX))
+}
+
 fn pack(kind: Kind, round: u64, queue: u16) -> u64 {
     let kind = match kind {
         Kind::Connect => 0,
@@ -554,3 +583,6 @@ fn unpack(token: u64, round: u64) -> Option<(Kind, u16)> {
     let queue = u16::try_from(token >> 2 & 0xffff).ok()?;
     (token >> 18 == round).then_some((kind, queue))
 }
+
+#[cfg(test)]
+mod tests;

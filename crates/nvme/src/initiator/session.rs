@@ -36,7 +36,8 @@ pub struct Config {
     pub keep_alive: Duration,
     /// A command that takes longer ends the session.
     pub command_timeout: Duration,
-    /// From `connect` to `Out::Ready`.
+    /// A target that is silent for so long while we attach is left. One that answers, if slowly, is
+    /// not, for it would have it all before it again: that ends only with `command_timeout`.
     pub attach_timeout: Duration,
 }
 
@@ -145,7 +146,11 @@ struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
-    Attaching { until: Duration },
+    /// `until` it must say something more, and be done by `end`.
+    Attaching {
+        until: Duration,
+        end: Duration,
+    },
     Live,
     Dead,
 }
@@ -209,7 +214,9 @@ impl Session {
     pub fn connect(&mut self, now: Duration) {
         if self.state == State::Idle {
             self.now = now;
-            self.state = State::Attaching { until: now + self.config.attach_timeout };
+            let Config { attach_timeout, command_timeout, .. } = self.config;
+            let end = now + attach_timeout.max(command_timeout);
+            self.state = State::Attaching { until: now + attach_timeout, end };
             self.outs.push_back(Out::Open { queue: ADMIN });
         }
     }
@@ -217,6 +224,7 @@ impl Session {
     /// The connection for this queue is open.
     pub fn opened(&mut self, now: Duration, queue: u16) {
         self.now = now;
+        self.move_on();
         let entries = if queue == ADMIN { ADMIN_ENTRIES } else { self.config.entries };
         let digests = self.config.digests;
         if matches!(self.state, State::Attaching { .. })
@@ -239,6 +247,7 @@ impl Session {
     /// Bytes came.
     pub fn receive(&mut self, now: Duration, queue: u16, bytes: &[u8]) {
         self.now = now;
+        self.move_on();
         let mut over = core::mem::take(&mut self.over);
         let Some(lane) = self.lanes.get_mut(usize::from(queue)) else { return };
         let Some(received) = lane.queue.as_mut().map(|q| q.receive(bytes, &mut over)) else {
@@ -280,7 +289,9 @@ impl Session {
     pub fn tick(&mut self, now: Duration) {
         self.now = now;
         match self.state {
-            State::Attaching { until } if until <= now => return self.die(Reason::AttachTimeout),
+            State::Attaching { until, .. } if until <= now => {
+                return self.die(Reason::AttachTimeout);
+            }
             State::Idle | State::Dead => return,
             State::Attaching { .. } | State::Live => {}
         }
@@ -304,7 +315,7 @@ impl Session {
     pub fn next_deadline(&self) -> Option<Duration> {
         let until = match self.state {
             State::Idle | State::Dead => return None,
-            State::Attaching { until } => Some(until),
+            State::Attaching { until, .. } => Some(until),
             State::Live => self.keeps_alive().then_some(self.keep_alive_due),
         };
         let is_busy = self.lanes.iter().filter_map(|lane| lane.queue.as_ref()).any(Queue::is_busy);
@@ -333,6 +344,13 @@ impl Session {
         if self.spare.len() < self.lanes.len() * 2 {
             outgoing.clear();
             self.spare.push(outgoing);
+        }
+    }
+
+    /// The target does something.
+    fn move_on(&mut self) {
+        if let State::Attaching { until, end } = &mut self.state {
+            *until = (self.now + self.config.attach_timeout).min(*end);
         }
     }
 

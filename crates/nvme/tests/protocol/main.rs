@@ -9,3 +9,4 @@ mod pair;
 mod reserve;
 mod rig;
 mod script;
+mod slow;
