@@ -1,3 +1,5 @@
+//! A real socket, and a target behind it that is slow to take connections up.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{ErrorKind, Read as _, Write as _},
