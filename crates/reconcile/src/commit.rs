@@ -7,7 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
-use model::{Compare, Expect, Key, Record, Revision, Severity, Subject, Txn, Write};
+use model::{Compare, EventKind, Expect, Key, Record, Revision, Severity, Subject, Txn, Write};
 use plan::{Planner, Pledge, Step};
 
 use crate::{CommitId, Effect, Outcome, Reconciler, RequestId, limits::COMMITS_IN_FLIGHT};
@@ -77,7 +77,7 @@ impl<P: Planner> Reconciler<P> {
         };
         let words = format!("{}, because {}", step.action, step.why);
         let severity = step.action.severity();
-        let txn = self.tell(txn, step.subject, words, severity);
+        let txn = self.tell(txn, step.subject, (EventKind::Stepped, severity), words);
         self.commit(step.subject, txn, Purpose::Step(step.action.kind()));
     }
 
@@ -86,13 +86,13 @@ impl<P: Planner> Reconciler<P> {
         &mut self,
         txn: Txn,
         subject: Subject,
+        kind: (EventKind, Severity),
         words: String,
-        severity: Severity,
     ) -> Txn {
         let name = self.name_of(subject).or_else(|| named_in(&txn, subject));
         let name = name.unwrap_or_else(|| subject.to_string());
         self.effects.push(Effect::Note { words: format!("{subject} {name}: {words}") });
-        self.journal.add(txn, self.now, subject, name, words, severity)
+        self.journal.add(txn, self.now, (subject, name), kind, words)
     }
 
     fn name_of(&self, subject: Subject) -> Option<String> {

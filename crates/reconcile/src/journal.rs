@@ -31,14 +31,12 @@ impl Journal {
         &mut self,
         mut txn: Txn,
         at: Time,
-        subject: Subject,
-        name: String,
+        (subject, name): (Subject, String),
+        (kind, severity): (EventKind, Severity),
         words: String,
-        severity: Severity,
     ) -> Txn {
         let number = self.next;
         self.next += 1;
-        let kind = EventKind::Stepped;
         let event = Event { at, subject, name, kind, words, severity, extra: Extra::new() };
         txn.writes.push(Write::Put(Key::Event(number), Record::Event(event.into())));
         while self.losses.contains(&self.oldest) {

@@ -7,7 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
-use model::{Revision, Severity, Subject, Txn};
+use model::{EventKind, Revision, Severity, Subject, Txn};
 use plan::{Drill, Planner, Refusal, Request};
 
 use crate::{
@@ -59,7 +59,7 @@ impl<P: Planner> Reconciler<P> {
             Ok(txn) => {
                 let subject = pending.request.subject();
                 let words = pending.request.words();
-                let txn = self.tell(txn, subject, words, Severity::Normal);
+                let txn = self.tell(txn, subject, (EventKind::Asked, Severity::Normal), words);
                 pending.tries += 1;
                 pending.seen = self.world.revision;
                 self.requests.flying.insert(id, pending);
@@ -149,7 +149,8 @@ impl<P: Planner> Reconciler<P> {
         if let Some(txn) = run.txns.pop_front() {
             let left = run.txns.len();
             let words = format!("recovered from the pools, {left} records to go");
-            let txn = self.tell(txn, Subject::Cluster, words, Severity::Warning);
+            let kind = (EventKind::Asked, Severity::Warning);
+            let txn = self.tell(txn, Subject::Cluster, kind, words);
             self.send(None, txn, Purpose::Recover);
             return;
         }

@@ -55,7 +55,9 @@ async fn a_volume_is_made_and_published_over_rest() {
     let words = |text: &str| events.iter().any(|shown| shown.event.words.contains(text));
     assert!(words("CreateVolume was asked for"), "{events:#?}");
     // By its name, although nobody knew it when it was asked for.
-    assert!(events.iter().any(|e| e.event.name == "v1" && e.event.words.contains("CreateVolume")));
+    let asked = events.iter().find(|e| e.event.words.contains("CreateVolume")).unwrap();
+    assert_eq!((asked.event.name.as_str(), asked.event.kind), ("v1", model::EventKind::Asked));
+    assert!(events.iter().any(|e| e.event.kind == model::EventKind::Stepped), "{events:#?}");
     let records: Vec<rest::RecordShown> = client.all("/v1/records").await.unwrap();
     assert!(records.iter().any(|record| record.key.starts_with("membership/")));
     controller.end().await;
