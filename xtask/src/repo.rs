@@ -59,6 +59,10 @@ impl Repo {
         // A tracked file may be gone from the tree, and a binary one has no text: both have nothing
         // to check but their names, which were reviewed when they were added.
         let texts = paths.into_iter().filter_map(|path| {
+            // A link is a second name of what is looked at under its first.
+            if root.join(&path).is_symlink() {
+                return None;
+            }
             let text = fs::read_to_string(root.join(&path)).ok()?;
             Some((path, text))
         });

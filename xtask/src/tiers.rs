@@ -181,6 +181,14 @@ pub(crate) const TIERS: &[Tier] = &[
         ]),
     },
     Tier {
+        name: "upgrade",
+        about: "two builds that differ mixed in one cluster, upgraded and rolled back one by one",
+        needs: &[ETCD],
+        env: &[],
+        // Shown: how long each step took.
+        work: Work::CargoTest(&["--package", "e2e", "--test", "upgrade", "--", "--show-output"]),
+    },
+    Tier {
         name: "machines",
         about: "the guide's three machines, in namespaces, with mutual TLS and etcd; one dies",
         needs: &[ETCD, IP],

@@ -70,7 +70,7 @@ impl Sessions {
         hello: Hello,
         to: mpsc::Sender<ToEngine>,
     ) -> Event {
-        let Hello { node, name, address, instance, version } = hello;
+        let Hello { node, name, address, instance, version, .. } = hello;
         info!(%node, name, version, "engine connected");
         self.nodes.insert(node, session);
         self.open.insert(session, Peer::Node { node, instance, to, whole: Whole::Known });
@@ -83,7 +83,7 @@ impl Sessions {
         hello: HostHello,
         to: mpsc::Sender<ToHost>,
     ) -> Event {
-        let HostHello { host, name, nqn, node, instance, version } = hello;
+        let HostHello { host, name, nqn, node, instance, version, .. } = hello;
         info!(%host, name, version, "host connected");
         self.hosts.insert(host, session);
         self.open.insert(session, Peer::Host { host, instance, to });

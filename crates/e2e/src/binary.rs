@@ -6,10 +6,19 @@ use anyhow::{Context as _, Result, ensure};
 
 /// The product's own binary, built as this program is and put beside it.
 pub fn built() -> Result<PathBuf> {
+    build("holdfast", &[])
+}
+
+/// The build that plays the next release.
+pub fn next() -> Result<PathBuf> {
+    build("holdfast-next", &["--features", "next-build"])
+}
+
+fn build(name: &str, words: &[&str]) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--package", "holdfast"]);
+    build.args(["build", "--quiet", "--package", "holdfast", "--bin", name]).args(words);
     // Tests lie one deeper.
     let folder = own.parent().context("this program lies nowhere")?;
     let folder = if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder };
@@ -17,5 +26,5 @@ pub fn built() -> Result<PathBuf> {
         build.arg("--release");
     }
     ensure!(build.status().context("running cargo")?.success(), "it does not build");
-    Ok(folder.join("holdfast"))
+    Ok(folder.join(name))
 }

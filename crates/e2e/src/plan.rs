@@ -141,7 +141,7 @@ impl Plan {
         let target = course.seat.filter(|seat| seat.node == own).map(|seat| self.target(seat));
         let carried = Box::new(self.record(course));
         let replicas = if self.bare() == Some(own) { vec![] } else { vec![replica] };
-        VolumePart { volume: VOLUME, replicas, target, carried }
+        VolumePart { volume: VOLUME, replicas, target, needs: [].into(), carried }
     }
 
     fn target(&self, seat: Seat) -> TargetItem {

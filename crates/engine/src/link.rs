@@ -48,12 +48,12 @@ pub async fn keep(to: Controller, hello: Hello, engine: Handle, live: mpsc::Send
         let (began, mut was_up) = (Instant::now(), false);
         match connect(&to, &hello, &engine, &live, &mut was_up).await {
             Ok(()) => debug!(%controller, "the controller closed the stream"),
-            // It will not pass by itself, so people must hear of it; once is enough.
-            Err(error) if error.is_distrust() && !is_told => {
+            // Once is enough.
+            Err(error) if error.is_lasting() && !is_told => {
                 is_told = true;
-                warn!(%controller, %error, "no trust between this engine and the controller");
+                warn!(%controller, %error, "this engine cannot work with the controller");
             }
-            Err(error) if !error.is_distrust() && !is_missed => {
+            Err(error) if !error.is_lasting() && !is_missed => {
                 is_missed = true;
                 warn!(%controller, %error, "no controller: it is tried until one answers");
             }
@@ -80,7 +80,7 @@ async fn connect(
     let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
     let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let (mut incoming, mut outgoing) = rpc::split(stream)?;
-    outgoing.send(&ToController::Hello(hello.clone())).await?;
+    outgoing.greet(&ToController::Hello(hello.clone())).await?;
     info!(%controller, "connected to a controller");
     *was_up = true;
     let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
@@ -129,7 +129,7 @@ async fn listen(
     say: &Say,
     calls: &OpenCalls,
 ) -> Result<(), FrameError> {
-    while let Some(message) = incoming.next().await? {
+    while let Some(message) = incoming.next_known().await? {
         let answer = match message {
             ToEngine::Apply(config) => ToController::Applied(engine.apply(&config).await),
             ToEngine::Inventory => match engine.inventory().await {
@@ -148,6 +148,7 @@ async fn listen(
                 }
                 continue;
             }
+            ToEngine::Refused { reason } => return Err(FrameError::Refused { reason }),
         };
         if say.send(answer).await.is_err() {
             return Ok(());

@@ -217,6 +217,7 @@ impl Shard {
             for conn in self.net.flush(&mut self.reactor) {
                 self.heard(Heard::Gone { conn });
             }
+            self.leave();
             if self.stopping.as_ref().is_some_and(settle::Stopping::is_over) {
                 return self.end();
             }
@@ -326,9 +327,10 @@ impl Shard {
         // A pool that is away is looked for now and then.
         let far = now + Duration::from_secs(10);
         let busy = self.look_at_busy().then(|| now + pools::BUSY_LOOK);
-        let next = [port, targets, children, busy].into_iter().flatten().min().unwrap_or(far);
+        let leaving = self.stopping.as_ref().and_then(settle::Stopping::deadline);
+        let next = [port, targets, children, busy, leaving].into_iter().flatten().min();
         // Never at once again: a deadline that does not move must not make a loop.
-        self.next_tick = next.max(now + Duration::from_millis(1));
+        self.next_tick = next.unwrap_or(far).max(now + Duration::from_millis(1));
     }
 
     /// Something that the inventory tells is different.

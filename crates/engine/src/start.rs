@@ -120,7 +120,8 @@ pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, St
         name: settings.name,
         address: settings.advertise.unwrap_or_else(|| address.to_string()),
         instance,
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: rpc::VERSION.into(),
+        speaks: rpc::Speaks::OWN,
     };
     let (live, lives) = mpsc::channel(rpc::limits::BACKLOG);
     for controller in settings.controllers {

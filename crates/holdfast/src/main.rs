@@ -35,7 +35,8 @@ use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "holdfast", version, about = "Replicated block volumes on ordinary machines")]
+#[command(name = "holdfast", version = rpc::VERSION)]
+#[command(about = "Replicated block volumes on ordinary machines")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

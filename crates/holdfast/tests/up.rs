@@ -133,6 +133,27 @@ fn a_cluster_outlives_whoever_read_its_words() {
     assert!(up.end().0.success());
 }
 
+/// M-23, OP-5: a cluster whose store is gone stays up, read-only, so that it can be recovered.
+#[test]
+fn a_cluster_without_its_store_stays_up_to_be_recovered() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    let up = Up::start_at(&data, port() - 1_000);
+    up.say(&["create", "volume", "kept", "--size", "64MiB", "--replicas", "3", "--thin"]);
+    let name = data.to_str().unwrap();
+    assert!(run(&["down", "--data", name]).status.success());
+    assert!(up.end().0.success());
+    std::fs::remove_dir_all(data.join("store")).unwrap();
+
+    let mut up = Up::start_at(&data, port() - 1_000);
+    let told = up.hear("It is read-only");
+    assert!(told.contains("holdfast recover"), "{told}");
+    up.say(&["recover"]);
+    let shown = up.say(&["get", "volumes", "--output", "name"]);
+    assert!(shown.contains("kept"), "{shown}");
+    assert!(run(&["down", "--wipe", "--data", name]).status.success());
+}
+
 /// HA-2, LC-9: a drill ends a target for real; its pause is measured, its data compared, and both
 /// the strike and the result are in the journal. On the last copy it must be named.
 #[test]

@@ -39,12 +39,12 @@ pub(crate) async fn keep(to: Controller, hello: HostHello, agent: Handle) {
         let (began, mut was_up) = (Instant::now(), false);
         match connect(&to, &hello, &agent, &mut was_up).await {
             Ok(()) => debug!(%controller, "the controller closed the stream"),
-            // It will not pass by itself, so people must hear of it; once is enough.
-            Err(error) if error.is_distrust() && !is_told => {
+            // Once is enough.
+            Err(error) if error.is_lasting() && !is_told => {
                 is_told = true;
-                warn!(%controller, %error, "no trust between this host and the controller");
+                warn!(%controller, %error, "this host cannot work with the controller");
             }
-            Err(error) if !error.is_distrust() && !is_missed => {
+            Err(error) if !error.is_lasting() && !is_missed => {
                 is_missed = true;
                 warn!(%controller, %error, "no controller: it is tried until one answers");
             }
@@ -70,7 +70,7 @@ async fn connect(
     let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
     let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let (mut incoming, mut outgoing) = rpc::split(stream)?;
-    outgoing.send(&ToController::HostHello(hello.clone())).await?;
+    outgoing.greet(&ToController::HostHello(hello.clone())).await?;
     info!(%controller, "connected to a controller");
     *was_up = true;
     let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
@@ -119,13 +119,14 @@ async fn listen(
     agent: &Handle,
     say: &Say,
 ) -> Result<(), FrameError> {
-    while let Some(message) = incoming.next().await? {
+    while let Some(message) = incoming.next_known().await? {
         let answer = match message {
             ToHost::Apply(config) => ToController::Applied(agent.apply(config).await),
             ToHost::Inventory => match agent.inventory().await {
                 Some(inventory) => ToController::HostInventory(Box::new(inventory)),
                 None => return Ok(()),
             },
+            ToHost::Refused { reason } => return Err(FrameError::Refused { reason }),
         };
         if say.send(answer).await.is_err() {
             return Ok(());

@@ -100,7 +100,8 @@ pub fn start(settings: Settings) -> Result<Host, StartError> {
         nqn,
         node: settings.node,
         instance,
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: rpc::VERSION.into(),
+        speaks: rpc::Speaks::OWN,
     };
     let (agent, handle, orders) = Agent::new(identity, paths);
     let mut tasks = JoinSet::new();

@@ -89,6 +89,11 @@ impl Cluster {
         Ok(ended)
     }
 
+    /// One process in good order, and waits until it is gone.
+    pub fn stop(&mut self, member: Member) -> Result<()> {
+        self.stop_those(|other| *other == member)
+    }
+
     /// Everything in good order: devices first, then what serves them, controllers and store last.
     pub fn stop_all(&mut self) -> Result<()> {
         let hosts = |member: &Member| matches!(member, Member::Host(_));

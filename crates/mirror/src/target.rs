@@ -396,7 +396,8 @@ impl<D: Clone> Target<D> {
         matches!(self.phase, Phase::Serving | Phase::Stopping)
     }
 
-    const fn is_over(&self) -> bool {
+    /// Nothing will come of it any more.
+    pub const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Stopped | Phase::Fenced | Phase::Failed(_))
     }
 

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Era, Extra, InstanceId, Revision};
 
 /// The schema of stored shapes this build writes. An older controller does not lead on a newer one.
+#[cfg(not(feature = "next-build"))]
 pub const SCHEMA: u32 = 1;
+#[cfg(feature = "next-build")]
+pub const SCHEMA: u32 = 2;
 
 /// One record per store: who it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

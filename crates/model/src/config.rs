@@ -73,6 +73,9 @@ pub struct VolumePart {
     pub volume: VolumeId,
     pub replicas: Vec<ReplicaItem>,
     pub target: Option<TargetItem>,
+    /// What an engine must know to make a replica of it or to serve it, by name.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub needs: BTreeSet<String>,
     /// Kept in the pool's metadata, so that everything can be rebuilt from pools alone.
     pub carried: Box<Volume>,
 }

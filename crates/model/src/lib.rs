@@ -20,6 +20,8 @@ mod device;
 mod event;
 mod host;
 mod membership;
+#[cfg(feature = "next-build")]
+pub mod next;
 mod node;
 mod path;
 mod pool;
@@ -32,6 +34,7 @@ mod tombstone;
 mod topology;
 mod volume;
 
+mod capability;
 mod config;
 mod inventory;
 mod key;
@@ -40,6 +43,7 @@ mod txn;
 pub mod validate;
 mod wait;
 
+pub use capability::{needs, unmet};
 pub use cluster::{Cluster, Mark, SCHEMA, Term};
 pub use config::{
     Admission, ChildItem, ConfigHead, HostConfig, HostPart, NodeConfig, NodePart, PathItem,

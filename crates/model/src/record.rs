@@ -87,7 +87,10 @@ impl Record {
             Self::Name(record) => serde_json::to_vec(record),
             Self::Event(record) => serde_json::to_vec(record),
         };
-        bytes.expect("our types encode")
+        let bytes = bytes.expect("our types encode");
+        #[cfg(feature = "next-build")]
+        let bytes = widened(bytes);
+        bytes
     }
 
     /// The key this record must be stored under, where the record itself tells.
@@ -119,6 +122,13 @@ impl Record {
             }
         }
     }
+}
+
+#[cfg(feature = "next-build")]
+fn widened(bytes: Vec<u8>) -> Vec<u8> {
+    let Ok(mut value) = serde_json::from_slice(&bytes) else { return bytes };
+    crate::next::widen_stored(&mut value);
+    serde_json::to_vec(&value).unwrap_or(bytes)
 }
 
 #[cfg(test)]

@@ -97,7 +97,8 @@ fn volume_part(world: &World, node: NodeId, volume: &Volume) -> Option<VolumePar
         return None;
     }
     let carried = Box::new(volume.clone());
-    Some(VolumePart { volume: volume.meta.id, replicas, target, carried })
+    let needs = model::needs(volume);
+    Some(VolumePart { volume: volume.meta.id, replicas, target, needs, carried })
 }
 
 fn replica_item(volume: &Volume, replica: &Replica) -> ReplicaItem {

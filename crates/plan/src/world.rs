@@ -11,12 +11,13 @@ mod observe;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    format,
     string::String,
 };
 
 use model::{
     Buried, Cluster, Host, HostId, HostInventory, Inventory, Key, Liveness, Mark, Membership, Node,
-    NodeId, Pool, PoolId, PoolSeen, Record, Revision, Snapshot, SnapshotId, Subject, Time,
+    NodeId, Pool, PoolId, PoolSeen, Record, Revision, SCHEMA, Snapshot, SnapshotId, Subject, Time,
     Tombstone, Undecodable, Volume, VolumeId,
 };
 
@@ -240,6 +241,16 @@ impl World {
     /// Why nothing may be decided, if so: this store is not the one that the pools have seen.
     pub fn read_only(&self) -> Option<&str> {
         self.disputes.values().next().map(|dispute| dispute.why.as_str())
+    }
+
+    /// Why this build must not decide here: its records are those of a later one.
+    pub fn too_new(&self) -> Option<String> {
+        let schema = self.cluster.as_ref()?.schema;
+        (schema > SCHEMA).then(|| {
+            format!(
+                "the records are of schema {schema}, this controller knows {SCHEMA}: upgrade it"
+            )
+        })
     }
 
     /// Why a subject is left alone, if its own record does not decode.

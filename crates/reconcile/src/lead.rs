@@ -9,6 +9,8 @@
 //! if the store is new). Every later write is guarded by the key's create revision, so that what a
 //! deposed leader still sends is refused by the store.
 
+use alloc::format;
+
 use model::{
     Cluster, Compare, Era, Expect, Extra, InstanceId, Key, Record, Revision, SCHEMA, Term, Time,
     Txn, limits::LEASE_TTL,
@@ -28,6 +30,8 @@ pub(crate) struct Lead {
     /// The create revision of the leader's key, whoever it is.
     leader: Option<Revision>,
     next_campaign: Time,
+    /// That the records are too new was told to people.
+    is_told: bool,
     /// Leases we no longer need: revoked, so that nobody waits for them to end.
     stale_lease: Option<u64>,
 }
@@ -120,6 +124,9 @@ impl<P: Planner> Reconciler<P> {
         if let Some(lease) = self.lead.stale_lease.take() {
             self.effects.push(Effect::RevokeLease { lease });
         }
+        if self.world.too_new().is_some() && !matches!(self.lead.stage, Stage::Standby) {
+            self.resign();
+        }
         match self.lead.stage {
             Stage::Standby => self.stand(),
             Stage::Granting { until } if now >= until => self.lead.stage = Stage::Standby,
@@ -141,6 +148,10 @@ impl<P: Planner> Reconciler<P> {
     }
 
     fn stand(&mut self) {
+        if let Some(words) = self.world.too_new().filter(|_| !self.lead.is_told) {
+            self.lead.is_told = true;
+            self.effects.push(Effect::Note { words: format!("it does not lead: {words}") });
+        }
         let may = self.lead.loaded && self.lead.leader.is_none() && self.may_read_schema();
         if may && self.now >= self.lead.next_campaign {
             self.lead.next_campaign = self.now + CAMPAIGN_EVERY;
@@ -152,7 +163,7 @@ impl<P: Planner> Reconciler<P> {
     /// An older controller does not lead on a newer schema, nor on one it cannot read.
     fn may_read_schema(&self) -> bool {
         let readable = self.world.quarantine(model::Subject::Cluster).is_none();
-        readable && self.world.cluster.as_ref().is_none_or(|cluster| cluster.schema <= SCHEMA)
+        readable && self.world.too_new().is_none()
     }
 
     pub(crate) fn lease_answered(&mut self, answer: LeaseAnswer) {

@@ -206,10 +206,10 @@ impl Wish {
     }
 
     fn put_volume(&self, world: &World, put: &VolumePut) -> Result<Request, Problem> {
-        refuse_unknown("spec", &put.spec.extra)?;
-        refuse_unknown("spec.topology", &put.spec.topology.extra)?;
-        refuse_unknown("spec.policy", &put.spec.policy.extra)?;
-        let Ok(id) = volume_id(world, &self.name) else {
+        let known = volume_id(world, &self.name);
+        let stored = known.as_ref().ok().and_then(|id| world.volume(*id));
+        refuse_unknown(&put.spec, stored.map(|view| &view.record.spec))?;
+        let Ok(id) = known else {
             refuse_given(&put.spec)?;
             let id = put.id.unwrap_or_else(|| model::VolumeId(Uuid::new_v4()));
             let (name, labels) = (self.name.clone(), put.labels.clone());
@@ -337,6 +337,8 @@ fn differing(old: &VolumeSpec, new: &VolumeSpec) -> Vec<String> {
         new.severed.clone_from(&old.severed);
     }
     new.extra.clone_from(&old.extra);
+    new.topology.extra.clone_from(&old.topology.extra);
+    new.policy.extra.clone_from(&old.policy.extra);
     let (Value::Object(old), Value::Object(new)) =
         (crate::read::value(old), crate::read::value(&new))
     else {
@@ -378,12 +380,26 @@ fn refuse_given(spec: &VolumeSpec) -> Result<(), Problem> {
     wrong.map_or(Ok(()), |(field, _, detail)| Err(Problem::field(field, detail)))
 }
 
-/// What is stored keeps fields of a newer version; what a user sends has none.
-fn refuse_unknown(field: &str, extra: &model::Extra) -> Result<(), Problem> {
-    match extra.keys().next() {
-        Some(key) => Err(Problem::field(format!("{field}.{key}"), "there is no such field")),
-        None => Ok(()),
+/// A part of a spec, and what of it this version does not know.
+type Part = (&'static str, fn(&VolumeSpec) -> &model::Extra);
+
+/// What is stored keeps fields of a newer version. A user may send them back as they were read; any
+/// other is a slip of the pen.
+fn refuse_unknown(given: &VolumeSpec, stored: Option<&VolumeSpec>) -> Result<(), Problem> {
+    let parts: [Part; 3] = [
+        ("spec", |spec| &spec.extra),
+        ("spec.topology", |spec| &spec.topology.extra),
+        ("spec.policy", |spec| &spec.policy.extra),
+    ];
+    for (part, extra) in parts {
+        let is_stored =
+            |key: &String, value| stored.is_some_and(|old| extra(old).get(key) == value);
+        let mut given = extra(given).iter();
+        if let Some((key, _)) = given.find(|(key, value)| !is_stored(key, Some(value))) {
+            return Err(Problem::field(format!("{part}.{key}"), "there is no such field"));
+        }
     }
+    Ok(())
 }
 
 fn hosts(

@@ -334,7 +334,7 @@ fn cluster(seen: &Seen<'_>) -> ClusterShown {
         revision: world.revision,
         leading: seen.lead.is_own,
         leader: seen.lead.address.clone().filter(|_| seen.lead.is_taken),
-        read_only: world.read_only().map(|why| read::readable(world, why)),
+        read_only: world.too_new().or(world.read_only().map(|why| read::readable(world, why))),
         quarantined: world.quarantined.values().map(ToString::to_string).collect(),
         nodes: world.nodes.len(),
         pools: world.pools.len(),

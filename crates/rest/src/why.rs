@@ -1,6 +1,6 @@
 //! The causal chain: what holds a resource up, what holds that up, and what a person can do.
 
-use model::{HostId, Liveness, NodeId, PoolId, Subject, Wait};
+use model::{HostId, Liveness, NodeId, PoolId, ReplicaHealth, Subject, Wait};
 use plan::World;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,7 @@ pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem>
     let step = plan.step.map(|step| format!("{}, because {}", step.action, step.why));
     let mut causes: Vec<Cause> = plan.waits.iter().map(|wait| cause(world, name, wait)).collect();
     causes.extend(standing(world, subject));
+    causes.extend(refusals(world, subject));
     Ok(Why {
         about: readable(world, &subject.to_string()),
         health: status.map_or(Health::Unknown, |status| status.health.into()),
@@ -177,4 +178,18 @@ fn standing(world: &World, subject: Subject) -> Option<Cause> {
         }
         _ => None,
     }
+}
+
+/// Copies of a volume that their engines will not make, and why.
+fn refusals(world: &World, subject: Subject) -> Vec<Cause> {
+    let Subject::Volume(id) = subject else { return Vec::new() };
+    let replicas = world.volume(id).map(|view| &view.record.layout.replicas);
+    let refused = replicas.into_iter().flatten().filter_map(|replica| {
+        let view = world.node(replica.node)?;
+        let seen = view.inventory.as_ref()?.replicas.get(&replica.id)?;
+        let ReplicaHealth::Refused { reason } = &seen.health else { return None };
+        let words = format!("node {} refuses its copy: {reason}", view.record.meta.name);
+        Some(Cause { words, next_step: None, because: Vec::new() })
+    });
+    refused.collect()
 }

@@ -11,8 +11,12 @@ use std::marker::PhantomData;
 use pki::Stream;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
+use tracing::warn;
 
-use crate::limits::{FRAME_MAX, MESSAGE_MAX};
+use crate::{
+    known::unknown_name,
+    limits::{FRAME_MAX, MESSAGE_MAX},
+};
 
 const MORE: u32 = 1 << 31;
 
@@ -22,14 +26,24 @@ pub enum FrameError {
     Io(#[from] std::io::Error),
     #[error("a {what} of {size} bytes, more than the limit of {limit}")]
     TooLarge { what: &'static str, size: usize, limit: usize },
-    #[error("a message that does not decode")]
+    #[error("a message that does not decode: {0}")]
     Garbled(#[from] serde_json::Error),
+    /// It was read to its end: whoever can do without it goes on.
+    #[error("a message {name:?} that this version does not know")]
+    NotKnown { name: String },
+    #[error("refused: {reason}")]
+    Refused { reason: String },
 }
 
 impl FrameError {
-    /// The two sides do not accept each other's certificates, or only one of them has any.
-    pub fn is_distrust(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == std::io::ErrorKind::InvalidData)
+    /// It will not pass by itself, so people must hear of it: the two sides do not accept each
+    /// other's certificates, or only one of them has any; or one does not understand the other.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+            Self::Garbled(_) | Self::Refused { .. } => true,
+            Self::TooLarge { .. } | Self::NotKnown { .. } => false,
+        }
     }
 }
 
@@ -75,9 +89,53 @@ impl<T: DeserializeOwned> Receiver<T> {
             message.resize(start + size, 0);
             self.from.read_exact(&mut message[start..]).await?;
             if head & MORE == 0 {
-                return Ok(Some(serde_json::from_slice(&message)?));
+                return match serde_json::from_slice(&message) {
+                    Ok(decoded) => Ok(Some(decoded)),
+                    Err(error) => Err(unknown_name::<T>(&message)
+                        .map_or(FrameError::Garbled(error), |name| FrameError::NotKnown { name })),
+                };
             }
         }
+    }
+
+    /// The next message that this version knows. A message of another version is told to people and
+    /// passed over: whoever sends one can do without an answer.
+    pub async fn next_known(&mut self) -> Result<Option<T>, FrameError> {
+        loop {
+            match self.next().await {
+                #[cfg(feature = "next-build")]
+                Err(FrameError::NotKnown { name }) if name == NEWS => {
+                    tracing::info!(name, "understood");
+                }
+                Err(FrameError::NotKnown { name }) => {
+                    warn!(name, "a message that this version does not know was passed over");
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// A message that only the next release has.
+#[cfg(feature = "next-build")]
+const NEWS: &str = "NextBuild";
+
+#[cfg(feature = "next-build")]
+impl<T> Sender<T> {
+    /// Says what an older version does not know.
+    pub(crate) async fn send_news(&mut self) -> Result<(), FrameError> {
+        let news = serde_json::json!({ NEWS: { "version": crate::VERSION } });
+        self.send_bytes(&serde_json::to_vec(&news)?).await
+    }
+}
+
+impl Sender<crate::ToController> {
+    /// Says who this is.
+    pub async fn greet(&mut self, hello: &crate::ToController) -> Result<(), FrameError> {
+        self.send(hello).await?;
+        #[cfg(feature = "next-build")]
+        self.send_news().await?;
+        Ok(())
     }
 }
 
@@ -90,9 +148,22 @@ impl<T> Sender<T> {
 
 impl<T: Serialize> Sender<T> {
     pub async fn send(&mut self, message: &T) -> Result<(), FrameError> {
+        #[cfg(not(feature = "next-build"))]
         let bytes = serde_json::to_vec(message)?;
+        #[cfg(feature = "next-build")]
+        let bytes = {
+            let mut value = serde_json::to_value(message)?;
+            model::next::widen_sent(&mut value);
+            serde_json::to_vec(&value)?
+        };
+        self.send_bytes(&bytes).await
+    }
+}
+
+impl<T> Sender<T> {
+    async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
         bounded("message", bytes.len(), MESSAGE_MAX)?;
-        let mut rest = bytes.as_slice();
+        let mut rest = bytes;
         loop {
             let (frame, after) = rest.split_at(rest.len().min(FRAME_MAX));
             let size = u32::try_from(frame.len()).unwrap_or(u32::MAX);

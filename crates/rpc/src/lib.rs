@@ -4,13 +4,19 @@
 //! then on each side sends what it has to say, in order. There is no request id but for membership
 //! records: a config's generation and an inventory's sequence tell what belongs to what, and a lost
 //! connection is followed by everything anew.
+//!
+//! Versions mix: a field that one side does not know is passed over, a message that it does not
+//! know is named in its log and passed over. What a message must not be understood without is a
+//! new protocol, which the greeting names; two sides without a common one part, with words.
 #![forbid(unsafe_code)]
 
 mod frame;
+mod known;
 pub mod limits;
 mod message;
 mod server;
 mod through;
+mod version;
 
 pub use frame::{FrameError, Receiver, Sender, split};
 pub use message::{
@@ -18,3 +24,4 @@ pub use message::{
 };
 pub use server::{Heard, SessionId, What, serve};
 pub use through::{Asked, Through};
+pub use version::{Speaks, VERSION};

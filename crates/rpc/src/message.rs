@@ -7,6 +7,8 @@ use model::{
 use ports::{EngineError, MembershipError};
 use serde::{Deserialize, Serialize};
 
+use crate::Speaks;
+
 /// The first message of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -17,6 +19,8 @@ pub struct Hello {
     pub instance: InstanceId,
     /// The version of the program, for people.
     pub version: String,
+    #[serde(default)]
+    pub speaks: Speaks,
 }
 
 /// The first message of a host's agent.
@@ -31,6 +35,8 @@ pub struct HostHello {
     pub instance: InstanceId,
     /// The version of the program, for people.
     pub version: String,
+    #[serde(default)]
+    pub speaks: Speaks,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +72,10 @@ pub enum ToEngine {
         call: u64,
         answer: MembershipAnswer,
     },
+    /// The last word to an engine that this controller cannot work with.
+    Refused {
+        reason: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +83,10 @@ pub enum ToHost {
     Apply(Box<HostConfig>),
     /// Send the whole inventory.
     Inventory,
+    /// The last word to a host that this controller cannot work with.
+    Refused {
+        reason: String,
+    },
 }
 
 /// About a membership record. Its revision travels beside it: it is no part of what is stored.

@@ -15,8 +15,8 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    FrameError, Hello, HostHello, MembershipAnswer, MembershipAsk, Receiver, Sender, ToController,
-    ToEngine, ToHost, limits, split,
+    FrameError, Hello, HostHello, MembershipAnswer, MembershipAsk, Receiver, Sender, Speaks,
+    ToController, ToEngine, ToHost, limits, split,
 };
 
 /// One connection of an engine or a host.
@@ -120,6 +120,12 @@ impl Session {
             let peer = who.peer.map_or_else(|| "nobody known".into(), |peer| peer.to_string());
             return warn!(%from, peer, why, "a connection was refused");
         }
+        if let Ok(Ok(Some(first))) = &first
+            && let Some(reason) = disagreement(first)
+        {
+            warn!(%from, reason, "a connection was refused");
+            return part(&mut incoming, outgoing, reason).await;
+        }
         let end = match first {
             Ok(Ok(Some(ToController::Hello(hello)))) => {
                 let (to, queued) = mpsc::channel(limits::BACKLOG);
@@ -135,8 +141,12 @@ impl Session {
             }
             other => return debug!(%from, ?other, "a connection did not say who it is"),
         };
-        if let Err(error) = end {
-            debug!(%from, %error, "a connection failed");
+        match end {
+            Ok(()) => {}
+            Err(error) if error.is_lasting() => {
+                warn!(%from, %error, "a connection failed; if its version is newer, upgrade this");
+            }
+            Err(error) => debug!(%from, %error, "a connection failed"),
         }
         self.tell(What::Closed).await;
     }
@@ -165,7 +175,7 @@ impl Session {
         membership: Option<(mpsc::Sender<ToEngine>, Arc<M>)>,
     ) -> Result<(), FrameError> {
         let mut asks = JoinSet::new();
-        while let Some(message) = incoming.next().await? {
+        while let Some(message) = incoming.next_known().await? {
             while asks.try_join_next().is_some() {}
             let what = match message {
                 ToController::Heartbeat => What::Heartbeat,
@@ -215,10 +225,37 @@ fn refusal(peer: Option<&Peer>, first: &ToController) -> Option<&'static str> {
     (!peer.is_none_or(speaks_for_itself)).then_some("it speaks for another")
 }
 
+/// Why the two sides do not understand each other.
+fn disagreement(first: &ToController) -> Option<String> {
+    match first {
+        ToController::Hello(hello) => Speaks::OWN.disagreement(hello.speaks, "engine"),
+        ToController::HostHello(hello) => Speaks::OWN.disagreement(hello.speaks, "host"),
+        _ => None,
+    }
+}
+
+/// Tells the other side why, and lets it hang up: closing over what it still sends would take the
+/// words from it. A host reads the same ones.
+async fn part(
+    incoming: &mut Receiver<ToController>,
+    mut outgoing: Sender<ToEngine>,
+    reason: String,
+) {
+    // It is told again when it comes again.
+    let _ = timeout(limits::HELLO_TIMEOUT, async {
+        outgoing.send(&ToEngine::Refused { reason }).await?;
+        while incoming.next_known().await?.is_some() {}
+        Ok::<(), FrameError>(())
+    })
+    .await;
+}
+
 async fn talk<T: Serialize>(
     mut outgoing: Sender<T>,
     mut queued: mpsc::Receiver<T>,
 ) -> Result<(), FrameError> {
+    #[cfg(feature = "next-build")]
+    outgoing.send_news().await?;
     while let Some(message) = queued.recv().await {
         outgoing.send(&message).await?;
     }

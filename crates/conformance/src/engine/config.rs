@@ -153,6 +153,6 @@ impl Sketch {
             layout: VolumeLayout::default(),
         };
         let (replicas, carried) = (vec![replica], Box::new(carried));
-        VolumePart { volume, replicas, target: None, carried }
+        VolumePart { volume, replicas, target: None, needs: [].into(), carried }
     }
 }

@@ -139,7 +139,7 @@ async fn converse(
     loop {
         tokio::select! {
             message = hearing.recv() => match message {
-                None => return Ok(()),
+                None | Some(ToEngine::Refused { .. }) => return Ok(()),
                 Some(ToEngine::Apply(config)) => {
                     let answer = shared.apply(&config, &mut tasks);
                     outgoing.send(&ToController::Applied(answer)).await?;
@@ -204,7 +204,8 @@ impl Shared {
         let name = format!("n{}", state.node.0.as_u128());
         let address = format!("127.0.0.1:{}", 40_000 + state.node.0.as_u128());
         let (node, instance) = (state.node, state.instance);
-        Hello { node, name, address, instance, version: "test".into() }
+        let speaks = rpc::Speaks::OWN;
+        Hello { node, name, address, instance, version: "test".into(), speaks }
     }
 
     fn news(&self) {

@@ -43,7 +43,8 @@ async fn talk(to: SocketAddr, host: HostId, instance: InstanceId) -> Result<(), 
     let (mut incoming, mut outgoing) = split::<ToHost, ToController>(stream)?;
     let name = format!("h{}", host.0.as_u128());
     let nqn = format!("nqn.2026-01.holdfast:{name}");
-    let hello = HostHello { host, name, nqn, node: None, instance, version: "test".into() };
+    let (version, speaks) = ("test".into(), rpc::Speaks::OWN);
+    let hello = HostHello { host, name, nqn, node: None, instance, version, speaks };
     outgoing.send(&ToController::HostHello(hello)).await?;
     let mut inventory = HostInventory {
         host,
@@ -73,7 +74,7 @@ async fn talk(to: SocketAddr, host: HostId, instance: InstanceId) -> Result<(), 
             }
         };
         match message {
-            None => return Ok(()),
+            None | Some(ToHost::Refused { .. }) => return Ok(()),
             Some(ToHost::Inventory) => {}
             Some(ToHost::Apply(config)) => {
                 if config.head.scope == Scope::Whole {

@@ -276,6 +276,7 @@ async fn who_speaks_for_another_node_is_not_believed() {
         address: "127.0.0.1:1".into(),
         instance,
         version: "0".into(),
+        speaks: rpc::Speaks::OWN,
     };
     outgoing.send(&rpc::ToController::Hello(hello)).await.unwrap();
     let inventory = |node| {

@@ -1,10 +1,10 @@
 //! The truth of this machine, told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Bytes, Epoch, Inventory, PoolHealth, PoolId, PoolSeen, ReplicaHealth, ReplicaId, ReplicaSeen,
-    Roster, SnapshotSeen, TargetSeen,
+    Roster, SnapshotSeen, TargetHealth, TargetItem, TargetSeen,
 };
 use pool::{Pool, ReplicaState};
 
@@ -98,14 +98,30 @@ impl Shard {
 
     fn targets_seen(&self) -> BTreeMap<model::VolumeId, TargetSeen> {
         let homes = self.targets.homes.iter();
-        homes
-            .map(|(volume, home)| {
-                let mut seen = home.seen();
-                let seats = self.front.sessions_of(Whom::Volume(*volume));
-                seen.hosts.extend(seats.filter_map(|seat| seat.host));
-                (*volume, seen)
-            })
-            .collect()
+        let refused = self.desired.volumes().filter_map(|part| {
+            let reason = model::unmet(&part.needs)?;
+            let item = part.target.as_ref().filter(|item| item.serve)?;
+            Some((part.volume, refused(item, reason)))
+        });
+        let running = homes.map(|(volume, home)| {
+            let mut seen = home.seen();
+            let seats = self.front.sessions_of(Whom::Volume(*volume));
+            seen.hosts.extend(seats.filter_map(|seat| seat.host));
+            (*volume, seen)
+        });
+        refused.chain(running).collect()
+    }
+}
+
+/// A target that this engine does not know how to serve.
+fn refused(item: &TargetItem, reason: String) -> TargetSeen {
+    TargetSeen {
+        epoch: item.epoch,
+        health: TargetHealth::Failed { reason },
+        size: item.size,
+        hosts: BTreeSet::new(),
+        children: BTreeMap::new(),
+        failed_snapshots: Vec::new(),
     }
 }
 

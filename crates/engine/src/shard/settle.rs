@@ -9,7 +9,8 @@ use std::{
 };
 
 use model::{
-    Buried, Bytes, Epoch, NodeConfig, PoolId, PoolItem, ReplicaId, ReplicaItem, Revision, VolumeId,
+    Buried, Bytes, Epoch, NodeConfig, PoolId, PoolItem, ReplicaId, ReplicaItem, Revision,
+    TargetItem, VolumeId,
 };
 use nvme::target::{Hosts, Namespace, Subsystem};
 use pool::{NewReplica, Origin, Request};
@@ -51,20 +52,38 @@ pub(super) enum Refusal {
 
 type Applied = (Revision, oneshot::Sender<Result<Revision, EngineError>>);
 
-/// On the way out.
+/// Targets have this long to flush and to have it written down that they ended cleanly. The store
+/// may be away: then the next target finds out what differs.
+const TARGETS_END_WITHIN: Duration = Duration::from_secs(3);
+
+/// On the way out: targets first, then pools.
 #[derive(Debug)]
 pub(super) struct Stopping {
     replies: Vec<oneshot::Sender<()>>,
-    pools_left: usize,
+    stage: Leaving,
+}
+
+#[derive(Debug)]
+enum Leaving {
+    Targets { until: Instant },
+    Pools { left: usize },
 }
 
 impl Stopping {
     fn abandoned() -> Self {
-        Self { replies: Vec::new(), pools_left: 0 }
+        Self { replies: Vec::new(), stage: Leaving::Pools { left: 0 } }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.pools_left == 0
+        matches!(self.stage, Leaving::Pools { left: 0 })
+    }
+
+    /// When targets are waited for no longer.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.stage {
+            Leaving::Targets { until } => Some(until),
+            Leaving::Pools { .. } => None,
+        }
     }
 
     pub(super) fn answer(self) {
@@ -244,8 +263,8 @@ impl Shard {
                 if let Some(home) = self.pools.homes.get_mut(&pool) {
                     home.state = State::Exported;
                 }
-                if let Some(stopping) = &mut self.stopping {
-                    stopping.pools_left -= 1;
+                if let Some(Stopping { stage: Leaving::Pools { left }, .. }) = &mut self.stopping {
+                    *left -= 1;
                 }
             }
             (Work::Grow(replica), Ok(_)) => {
@@ -312,9 +331,15 @@ impl Shard {
         self.refused.retain(|_, refusal| matches!(refusal, Refusal::Refused(_)));
         let parts: Vec<_> = self.desired.volumes().cloned().collect();
         for part in &parts {
+            let unmet = model::unmet(&part.needs);
             for item in &part.replicas {
                 let tomb = Buried::Replica { replica: item.id, pool: item.pool };
-                if !self.desired.is_buried(tomb) && self.pools.open(item.pool).is_some() {
+                let Some(pool) = self.pools.open(item.pool) else { continue };
+                // One that is there goes on: nobody could fence it otherwise.
+                let is_new = !item.must_exist && pool.replica(item.id).is_none();
+                if let Some(reason) = unmet.as_ref().filter(|_| is_new) {
+                    self.refused.insert(item.id, Refusal::Refused(reason.clone()));
+                } else if !self.desired.is_buried(tomb) {
                     let carried = serde_json::to_vec(&part.carried).unwrap_or_default();
                     self.settle_replica(part.volume, item, carried);
                 }
@@ -429,9 +454,11 @@ impl Shard {
         let parts: Vec<_> = self
             .desired
             .volumes()
-            .filter_map(|part| Some((part.volume, part.target.clone()?)))
+            .filter_map(|part| {
+                Some((part.volume, part.target.clone()?, model::unmet(&part.needs).is_none()))
+            })
             .collect();
-        for (volume, item) in parts {
+        for (volume, item, is_known) in parts {
             let running = self.targets.homes.get(&volume).map(|home| home.machine.epoch());
             match running {
                 Some(epoch) if epoch == item.epoch => {
@@ -444,18 +471,40 @@ impl Shard {
             }
             let ended = self.ended.get(&volume).copied().unwrap_or(Epoch::ZERO);
             let is_ours = item.instance == self.identity.instance;
-            if item.serve && is_ours && ended < item.epoch {
+            if item.serve && is_ours && ended < item.epoch && is_known {
                 self.start_target(volume, item);
             }
         }
     }
 
-    /// Targets stop serving at once; what is durable is, and pools are left clean.
+    /// Targets let their hosts go, flush and have it written down; then pools are left clean.
     fn stop(&mut self, reply: oneshot::Sender<()>) {
         if let Some(stopping) = &mut self.stopping {
             stopping.replies.push(reply);
             return;
         }
+        let until = Instant::now() + TARGETS_END_WITHIN;
+        self.stopping = Some(Stopping { replies: vec![reply], stage: Leaving::Targets { until } });
+        self.next_tick = self.next_tick.min(until);
+        let homes = self.targets.homes.iter();
+        let items = homes.map(|(volume, home)| (*volume, home.item.clone()));
+        for (volume, item) in items.collect::<Vec<_>>() {
+            self.update_target(volume, &TargetItem { serve: false, ..item });
+        }
+    }
+
+    /// Goes on to the pools when every target has ended, or has had its time.
+    pub(super) fn leave(&mut self) {
+        let Some(Stopping { stage: Leaving::Targets { until }, .. }) = self.stopping else {
+            return;
+        };
+        let mut homes = self.targets.homes.values();
+        if homes.all(|home| home.machine.is_over()) || Instant::now() >= until {
+            self.leave_pools();
+        }
+    }
+
+    fn leave_pools(&mut self) {
         let volumes: Vec<_> = self.targets.homes.keys().copied().collect();
         for volume in volumes {
             self.drop_target(volume);
@@ -471,7 +520,9 @@ impl Shard {
             .copied()
             .filter(|pool| self.pools.open(*pool).is_some())
             .collect();
-        self.stopping = Some(Stopping { replies: vec![reply], pools_left: pools.len() });
+        if let Some(stopping) = &mut self.stopping {
+            stopping.stage = Leaving::Pools { left: pools.len() };
+        }
         for pool in pools {
             self.begin(pool, Work::Export(pool), Request::Export);
         }

@@ -432,7 +432,8 @@ impl Shard {
     fn target_seen(&mut self, volume: VolumeId) {
         self.changed();
         let Some(home) = self.targets.homes.get_mut(&volume) else { return };
-        if *home.machine.phase() == Phase::Stopped {
+        // On the way out it stays in the inventory: nobody is to bring it back here.
+        if *home.machine.phase() == Phase::Stopped && self.stopping.is_none() {
             self.drop_target(volume);
             return;
         }

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Result, bail};
 use local::{Cluster, Member};
+use rest::ClusterShown;
 
 use super::READY_WITHIN;
 use crate::ending::Ending;
@@ -20,15 +21,18 @@ const AGAIN_AFTER: Duration = Duration::from_secs(2);
 pub(super) async fn run(mut cluster: Cluster, data: &Path) -> Result<ExitCode> {
     let began = Instant::now();
     cluster.start_all()?;
-    tokio::select! {
+    let read_only = tokio::select! {
         ready = ready(&mut cluster) => ready?,
         told = Ending::default().told() => {
             told?;
             cluster.stop_all()?;
             return Ok(ExitCode::SUCCESS);
         }
-    }
+    };
     greet(&cluster, data, began.elapsed());
+    if let Some(why) = read_only {
+        say!("It is read-only: {why}; `holdfast recover` brings back what the pools carry");
+    }
     keep(&mut cluster).await?;
     say!("stopping; the data stays in {}", data.display());
     cluster.stop_all()?;
@@ -36,8 +40,9 @@ pub(super) async fn run(mut cluster: Cluster, data: &Path) -> Result<ExitCode> {
 }
 
 /// What is away may come, such as an etcd that is started later: only what ends by itself is an
-/// error.
-async fn ready(cluster: &mut Cluster) -> Result<()> {
+/// error. One that is read-only must stay up as well, with the reason: nobody could recover it
+/// otherwise.
+async fn ready(cluster: &mut Cluster) -> Result<Option<String>> {
     while let Err(error) = cluster.ready(READY_WITHIN).await {
         if let Some((member, status)) = cluster.ended()?.first() {
             let log = cluster.folder.log(*member);
@@ -45,7 +50,9 @@ async fn ready(cluster: &mut Cluster) -> Result<()> {
         }
         say!("still waiting: {error:#}; logs are in {}/logs", cluster.folder.path.display());
     }
-    cluster.make_pools().await
+    let Err(error) = cluster.make_pools().await else { return Ok(None) };
+    let shown: ClusterShown = cluster.client()?.get("/v1/cluster").await?;
+    if shown.read_only.is_some() { Ok(shown.read_only) } else { Err(error) }
 }
 
 fn greet(cluster: &Cluster, data: &Path, took: Duration) {

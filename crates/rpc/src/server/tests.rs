@@ -14,6 +14,7 @@ use super::*;
 const VOLUME: VolumeId = VolumeId::from_u128(7);
 
 mod strangers;
+mod versions;
 
 async fn controller() -> (SocketAddr, mpsc::Receiver<Heard>) {
     controller_with(None).await
@@ -44,6 +45,7 @@ fn hello() -> ToController {
         address: "127.0.0.1:4420".into(),
         instance: InstanceId::from_u128(2),
         version: "0.1.0".into(),
+        speaks: Speaks::OWN,
     })
 }
 
@@ -108,6 +110,7 @@ fn host_hello() -> ToController {
         node: None,
         instance: InstanceId::from_u128(3),
         version: "0.1.0".into(),
+        speaks: Speaks::OWN,
     })
 }
 

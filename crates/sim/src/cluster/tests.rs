@@ -200,7 +200,8 @@ impl Bench {
             layout: VolumeLayout::default(),
         });
         let target = (node == self.serving && self.epoch > Epoch::ZERO).then(|| self.target(node));
-        let part = VolumePart { volume, replicas: vec![replica], target, carried };
+        let part =
+            VolumePart { volume, replicas: vec![replica], target, needs: [].into(), carried };
         BTreeMap::from([
             (Key::Pool(id), Some(NodePart::Pool(pool))),
             (Key::Volume(volume), Some(NodePart::Volume(part))),

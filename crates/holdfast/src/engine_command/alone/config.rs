@@ -97,6 +97,7 @@ impl Plan {
                 volume: volume.id,
                 replicas: self.replicas(volume),
                 target: Some(self.target(volume, host, serve)),
+                needs: [].into(),
                 carried: Box::new(volume.record()),
             };
             parts.insert(Key::Volume(volume.id), Some(NodePart::Volume(part)));
