@@ -53,7 +53,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "cluster",
-        about: "pauses when targets die or fall silent; a thousand volumes: speed, memory, restart",
+        about: "pauses when targets die, fall silent or are cut off; a thousand volumes",
         run: Run::Alone(&[
             "run",
             "--quiet",

@@ -81,7 +81,7 @@ pub fn main(options: &Options) -> Result<()> {
     let network = match options.network {
         Machines::Loopback => Network::Loopback,
         Machines::Namespaces if options.inside.is_some() => Network::Namespaces,
-        Machines::Namespaces => return enter(&binary),
+        Machines::Namespaces => return enter(&binary, "--network loopback"),
     };
     if network == Network::Namespaces {
         Network::build(&everybody()).context("making namespaces; else say --network loopback")?;
@@ -116,14 +116,14 @@ pub fn main(options: &Options) -> Result<()> {
 }
 
 /// Everybody that any run may need.
-fn everybody() -> Vec<Member> {
+pub(crate) fn everybody() -> Vec<Member> {
     let controllers = (1..=CONTROLLERS).map(Member::Controller);
     let engines = (1..=NODES).map(Member::Engine);
     controllers.chain(engines).chain([Member::Host(1), Member::Etcd]).collect()
 }
 
-/// This program again, in namespaces of its own.
-pub(crate) fn enter(binary: &Path) -> Result<()> {
+/// This program again, in namespaces of its own. `without` says how to do without them.
+pub(crate) fn enter(binary: &Path, without: &str) -> Result<()> {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--propagation", "private"]);
     if !rustix::process::geteuid().is_root() {
@@ -132,7 +132,7 @@ pub(crate) fn enter(binary: &Path) -> Result<()> {
     command.arg("--").arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
     command.arg("--inside").arg(binary);
     let error = command.exec();
-    bail!("unshare cannot be run: {error}; without namespaces say --network loopback")
+    bail!("unshare cannot be run: {error}; without namespaces say {without}")
 }
 
 fn time_as_seed() -> u64 {

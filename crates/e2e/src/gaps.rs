@@ -16,7 +16,8 @@ use e2e::{
 use local::Network;
 use model::Bytes;
 
-use self::rows::Rows;
+use self::{rows::Rows, strikes::Counts};
+use crate::cluster::{enter, everybody};
 
 #[derive(Clone, Debug, Args)]
 pub struct Options {
@@ -29,6 +30,9 @@ pub struct Options {
     /// Stop the target's process so often
     #[arg(long, default_value_t = 20)]
     stops: usize,
+    /// Cut the target's node off the network so often; 0 needs no namespaces
+    #[arg(long, default_value_t = 20)]
+    cuts: usize,
     /// Make so many volumes of three copies; 0 makes none
     #[arg(long, default_value_t = 1000)]
     volumes: usize,
@@ -37,10 +41,20 @@ pub struct Options {
     /// The binary that is measured; else it is built
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// This process has the namespaces that it needs, and this binary was chosen
+    #[arg(long, value_name = "PATH", hide = true)]
+    inside: Option<PathBuf>,
 }
 
 pub fn main(options: &Options) -> Result<()> {
-    let binary = options.binary.clone().map_or_else(built, Ok)?;
+    let chosen = options.inside.clone().or_else(|| options.binary.clone());
+    let binary = chosen.map_or_else(built, Ok)?;
+    if options.cuts > 0 && options.inside.is_none() {
+        return enter(&binary, "--cuts 0");
+    }
+    if options.cuts > 0 {
+        Network::build(&everybody()).context("making namespaces; else say --cuts 0")?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut rows = Rows::default();
     for store in options.store.each() {
@@ -68,10 +82,17 @@ pub fn main(options: &Options) -> Result<()> {
 async fn measure(options: &Options, bed: &Bed, rows: &mut Rows) -> Result<()> {
     let store = bed.store;
     if options.kills + options.stops > 0 {
-        let gaps = strikes::run(bed, options.kills, options.stops).await?;
+        let counts = Counts { kills: options.kills, stops: options.stops, cuts: 0 };
+        let gaps = strikes::run(bed, counts).await?;
         rows.gaps(&format!("{store}: target killed while healed"), &gaps.healed, 1.0);
         rows.gaps(&format!("{store}: target killed while degraded"), &gaps.degraded, 1.0);
         rows.gaps(&format!("{store}: target's process stopped"), &gaps.stopped, 5.0);
+    }
+    if options.cuts > 0 {
+        let apart = Bed { network: Network::Namespaces, ..bed.clone() };
+        let counts = Counts { cuts: options.cuts, ..Counts::default() };
+        let gaps = strikes::run(&apart, counts).await?;
+        rows.gaps(&format!("{store}: target's node cut off the network"), &gaps.cut, 5.0);
     }
     if options.volumes > 0 {
         let cost = many::run(bed, options.volumes).await?;

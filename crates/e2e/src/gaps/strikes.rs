@@ -1,5 +1,5 @@
-//! The target's process is killed or stopped, again and again, under an application that sends one
-//! command each millisecond.
+//! The target's process is killed or stopped, or its node cut off, again and again, under an
+//! application that sends one command each millisecond.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 use e2e::{
     application::{Application, Tempo},
     asking::Asking,
-    bed::{Bed, attach, doctor},
+    bed::{Bed, Store, attach, doctor},
 };
-use local::{Cluster, Member, watch::until};
+use local::{Cluster, Member, Network, watch::until};
 use rest::{SwitchoverShown, TargetShown};
 use rustix::process::Signal;
 use tokio::{task::spawn_blocking, time::sleep};
@@ -29,6 +29,16 @@ pub struct Gaps {
     pub healed: Vec<Duration>,
     pub degraded: Vec<Duration>,
     pub stopped: Vec<Duration>,
+    pub cut: Vec<Duration>,
+}
+
+/// How often.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub kills: usize,
+    pub stops: usize,
+    /// Needs machines of their own.
+    pub cuts: usize,
 }
 
 /// From when to when.
@@ -40,7 +50,7 @@ struct Run {
     asking: Asking,
 }
 
-pub async fn run(bed: &Bed, kills: usize, stops: usize) -> Result<Gaps> {
+pub async fn run(bed: &Bed, counts: Counts) -> Result<Gaps> {
     let folder = tempfile::Builder::new().prefix("hf-").tempdir()?;
     let cluster = bed.make(&folder.path().join("data")).await?;
     let asking = Asking::of(&cluster)?;
@@ -49,29 +59,9 @@ pub async fn run(bed: &Bed, kills: usize, stops: usize) -> Result<Gaps> {
     let tempo = Tempo { every, depth: 1024, seed: 1, within: Some(0..BUSY) };
     let application = Application::start(place, tempo);
     let mut run = Run { cluster, asking };
-    let (mut healed, mut degraded, mut stopped) = (Vec::new(), Vec::new(), Vec::new());
-    while healed.len() + degraded.len() < kills {
-        run.whole().await?;
-        let (first, window) = run.strike(Strike::Kill).await?;
-        healed.push(window);
-        if healed.len() + degraded.len() < kills {
-            // The first one is still away. After an unclean end the copies are made equal from one
-            // of them: until then it is the only one that is trusted.
-            run.two_copies().await?;
-            let (second, window) = run.strike(Strike::Kill).await?;
-            degraded.push(window);
-            run.cluster.start(second)?;
-        }
-        run.cluster.start(first)?;
-        eprintln!("{}: {} of {kills} kills", bed.store, healed.len() + degraded.len());
-    }
-    while stopped.len() < stops {
-        run.whole().await?;
-        let (member, window) = run.strike(Strike::Stop).await?;
-        stopped.push(window);
-        run.cluster.signal(member, Signal::CONT)?;
-        eprintln!("{}: {} of {stops} stops", bed.store, stopped.len());
-    }
+    let (healed, degraded) = run.killed(bed.store, counts.kills).await?;
+    let stopped = run.silenced(bed.store, Strike::Stop, counts.stops).await?;
+    let cut = run.silenced(bed.store, Strike::Cut, counts.cuts).await?;
     run.whole().await?;
     let (mut place, seen) = application.end(PATIENCE)?;
     spawn_blocking(move || place.check(PATIENCE)).await??;
@@ -81,16 +71,70 @@ pub async fn run(bed: &Bed, kills: usize, stops: usize) -> Result<Gaps> {
         let sights = std::slice::from_ref(&seen);
         windows.into_iter().map(|(from, to)| longest(sights, from, to)).collect()
     };
-    Ok(Gaps { healed: around(healed), degraded: around(degraded), stopped: around(stopped) })
+    Ok(Gaps {
+        healed: around(healed),
+        degraded: around(degraded),
+        stopped: around(stopped),
+        cut: around(cut),
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strike {
     Kill,
+    /// It stays, and says nothing.
     Stop,
+    /// What its node and all others send to each other vanishes.
+    Cut,
 }
 
 impl Run {
+    /// Around kills while healed, and while still degraded, by turns.
+    async fn killed(&mut self, store: Store, kills: usize) -> Result<(Vec<Window>, Vec<Window>)> {
+        let (mut healed, mut degraded) = (Vec::new(), Vec::new());
+        while healed.len() + degraded.len() < kills {
+            self.whole().await?;
+            let (first, window) = self.strike(Strike::Kill).await?;
+            healed.push(window);
+            if healed.len() + degraded.len() < kills {
+                // The first one is still away. After an unclean end the copies are made equal from
+                // one of them: until then it is the only one that is trusted.
+                self.two_copies().await?;
+                let (second, window) = self.strike(Strike::Kill).await?;
+                degraded.push(window);
+                self.cluster.start(second)?;
+            }
+            self.cluster.start(first)?;
+            eprintln!("{store}: {} of {kills} kills", healed.len() + degraded.len());
+        }
+        Ok((healed, degraded))
+    }
+
+    /// Around times when the target's node falls silent.
+    async fn silenced(&mut self, store: Store, how: Strike, count: usize) -> Result<Vec<Window>> {
+        let mut windows = Vec::new();
+        while windows.len() < count {
+            self.whole().await?;
+            let (member, window) = self.strike(how).await?;
+            windows.push(window);
+            match how {
+                Strike::Cut => self.each_way(member, Network::mend)?,
+                _ => self.cluster.signal(member, Signal::CONT)?,
+            }
+            eprintln!("{store}: {} of {count} times silent ({how:?})", windows.len());
+        }
+        Ok(windows)
+    }
+
+    /// Between a member and everybody else, both ways.
+    fn each_way(&self, member: Member, act: fn(Member, Member) -> Result<()>) -> Result<()> {
+        let others = self.cluster.members().into_iter().filter(|other| *other != member);
+        others.into_iter().try_for_each(|other| {
+            act(member, other)?;
+            act(other, member)
+        })
+    }
+
     async fn whole(&self) -> Result<()> {
         self.asking.healed(PATIENCE).await?;
         sleep(QUIET).await;
@@ -119,6 +163,7 @@ impl Run {
         match strike {
             Strike::Kill => self.cluster.kill(victim)?,
             Strike::Stop => self.cluster.signal(victim, Signal::STOP)?,
+            Strike::Cut => self.each_way(victim, Network::cut)?,
         }
         until("another target", PATIENCE, || async {
             let target = self.target().await?;
