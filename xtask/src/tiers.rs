@@ -185,8 +185,7 @@ pub(crate) const TIERS: &[Tier] = &[
         about: "two builds that differ mixed in one cluster, upgraded and rolled back one by one",
         needs: &[ETCD],
         env: &[],
-        // Shown: how long each step took.
-        work: Work::CargoTest(&["--package", "e2e", "--test", "upgrade", "--", "--show-output"]),
+        work: Work::CargoTest(&["--package", "e2e", "--test", "upgrade"]),
     },
     Tier {
         name: "machines",

@@ -3,10 +3,13 @@
 use model::Revision;
 use ports::{Entry, Store, StoreError, Watch, WatchEvent};
 use store::limits::PAGE_ENTRIES_MAX;
-use tokio::{sync::mpsc, time::sleep};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
 use tracing::{debug, warn};
 
-use crate::limits::FOLLOW_AGAIN;
+use crate::limits::{FOLLOW_AGAIN, TELL_AGAIN};
 
 #[derive(Debug)]
 pub(crate) enum Followed {
@@ -17,11 +20,16 @@ pub(crate) enum Followed {
 
 /// The whole store at one revision. Tried until it works: there is nothing to do without it.
 pub(crate) async fn load<S: Store>(store: S) -> (Vec<Entry>, Revision) {
+    let mut told: Option<Instant> = None;
     loop {
         match list(&store).await {
             Ok(loaded) => return loaded,
             Err(error) => {
-                warn!(%error, "loading the store failed");
+                // Often enough for somebody who looks now, and not one line per try.
+                if told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
+                    told = Some(Instant::now());
+                    warn!(%error, "loading the store failed: trying until it works");
+                }
                 sleep(FOLLOW_AGAIN).await;
             }
         }

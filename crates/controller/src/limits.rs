@@ -16,6 +16,9 @@ pub const LOOKS_MAX: u32 = 20;
 /// Between two tries to list or watch a store that does not answer.
 pub const FOLLOW_AGAIN: Duration = Duration::from_millis(200);
 
+/// Between two lines of the log about it.
+pub const TELL_AGAIN: Duration = Duration::from_secs(30);
+
 /// Revisions that wait for the driver before the watch waits too.
 pub const FOLLOWED_MAX: usize = 1024;
 

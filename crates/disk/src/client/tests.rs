@@ -131,8 +131,8 @@ fn a_target_that_is_slower_than_the_first_try_is_attached_to() {
     let options = Options { patience: Duration::from_secs(30), ..Options::default() };
     let client = Client::connect(&uri, options).unwrap();
     assert_eq!(client.blocks(), BLOCKS);
-    // One for the first try, two for each that gets further; a busy machine may need a third.
-    assert!((3..=5).contains(&slow.dialled.load(Ordering::Relaxed)));
+    // One for the first try, two for each that gets further; a busy machine may need more.
+    assert!((3..=9).contains(&slow.dialled.load(Ordering::Relaxed)));
 }
 
 #[test]
