@@ -90,6 +90,13 @@ pub(crate) fn run(root: &Path, names: &[String], mode: Mode) -> Result<Verdict> 
         bail!("no tier is called `{unknown}`; `cargo xtask test --list` lists them");
     }
     let chosen = |tier: &&Tier| names.is_empty() || names.iter().any(|name| name == tier.name);
+    if mode.effort() == Effort::Full {
+        // First of all: tests of an early tier also use what only a later one cannot do without.
+        for need in TIERS.iter().filter(chosen).flat_map(|tier| tier.needs) {
+            // Whoever cannot do without it says so in its turn.
+            let _ = needs::meet(need, Effort::Full);
+        }
+    }
     let mut lines = Vec::new();
     for tier in TIERS.iter().filter(chosen) {
         println!("\n=== {}: {}", tier.name, tier.about);

@@ -76,11 +76,11 @@ async fn etcd_over_tls_asks_for_certificates_on_both_sides() {
 
     config.tls = Some(Tls { identity: None, ..tls.clone() });
     let nobody = Etcd::connect(&config).await.unwrap_err();
-    assert!(matches!(nobody, StoreError::Unavailable { .. }), "{nobody}");
+    assert!(matches!(nobody, StoreError::Forbidden { .. }), "{nobody}");
 
     config.tls = Some(Tls { ca: authority().pem(), ..tls });
     let stranger = Etcd::connect(&config).await.unwrap_err();
-    let StoreError::Unavailable { reason } = &stranger else { panic!("{stranger}") };
+    let StoreError::Forbidden { reason } = &stranger else { panic!("{stranger}") };
     assert!(reason.contains("certificate"), "{reason}");
 
     config.tls = None;

@@ -75,6 +75,9 @@ impl Rolling {
     async fn replace(&mut self, member: Member, build: Build) {
         let began = Instant::now();
         self.cluster.stop(member).unwrap();
+        if matches!(member, Member::Engine(_)) {
+            self.missed().await;
+        }
         self.cluster.binary.path = self.binary(build).clone();
         self.cluster.start(member).unwrap();
         self.healed().await;
@@ -83,6 +86,16 @@ impl Rolling {
             self.began.elapsed().as_secs_f64(),
             began.elapsed().as_secs_f64()
         );
+    }
+
+    /// One that is back before it was missed looks well for a moment, and is not yet.
+    async fn missed(&self) {
+        until("a copy to be missed", PATIENCE, || async {
+            let volume = self.asking.volume(mixed::VOLUME).await?;
+            Ok((volume.status.healthy_copies < 3).then_some(()))
+        })
+        .await
+        .unwrap();
     }
 
     /// The standby first, the leader last.

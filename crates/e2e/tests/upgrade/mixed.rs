@@ -5,7 +5,7 @@ use crate::records::{has_stranger, put_stranger, raise_schema};
 
 /// Only the other build can have such a volume.
 const TRICK: &str = "next-build-trick";
-const VOLUME: &str = "v";
+pub(crate) const VOLUME: &str = "v";
 
 impl Rolling {
     /// Old engines refuse by name what only new ones know, and say who is to be upgraded.

@@ -86,6 +86,13 @@ impl Failure {
     }
 }
 
+/// Whether TLS failed at certificates, ours or theirs. An etcd that does not take ours says
+/// nothing: it hangs up once the connection stands, which one that is away cannot do.
+pub(super) fn is_distrust(reason: &str) -> bool {
+    let words = ["certificate", "fatal alert", "connection closed", "Connection reset"];
+    words.iter().any(|word| reason.contains(word))
+}
+
 fn was_never_connected(status: &Status) -> bool {
     causes(status).any(<dyn Error>::is::<ConnectError>)
 }

@@ -12,7 +12,7 @@ use super::{
     config::Config,
     connection::{Connection, Nature, NoAnswer},
     convert::{Namespace, at_header, lease_number, number},
-    failure::Refusal,
+    failure::{Refusal, is_distrust},
     watch::EtcdWatch,
     wire::{
         CompactionRequest, LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
@@ -30,6 +30,7 @@ const ANSWER_BYTES_MAX: usize = limits::PAGE_ENTRIES_MAX * limits::VALUE_BYTES_M
 pub struct Etcd {
     connection: Arc<Connection>,
     namespace: Namespace,
+    has_tls: bool,
 }
 
 impl Etcd {
@@ -43,12 +44,20 @@ impl Etcd {
     /// Connects when it is used, and each time again: it may be away now.
     pub fn new(config: &Config) -> Result<Self, StoreError> {
         let connection = Arc::new(Connection::new(config)?);
-        Ok(Self { connection, namespace: Namespace(config.namespace.clone()) })
+        let namespace = Namespace(config.namespace.clone());
+        Ok(Self { connection, namespace, has_tls: config.tls.is_some() })
     }
 
-    /// Whether it answers, and lets us read.
+    /// Whether it answers, and lets us read. Certificates that one side does not take are told
+    /// apart from an etcd that is away: no waiting mends them.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.newest().await.map(drop)
+        match self.newest().await {
+            Err(StoreError::Unavailable { reason }) if self.has_tls && is_distrust(&reason) => {
+                let reason = format!("{reason}: see whether it takes our certificate, and we its");
+                Err(StoreError::Forbidden { reason })
+            }
+            found => found.map(drop),
+        }
     }
 
     /// The version of the member that answers.
