@@ -134,6 +134,10 @@ impl<D: Clone> Target<D> {
                 reply(turn, asker, HostResult::Failed(HostFault::WriteFault));
             }
         }
+        // Those who came meanwhile have a try of their own.
+        if self.children.get(&slot).is_some_and(|child| !child.flushes.waiting.is_empty()) {
+            self.start_flush(turn, slot);
+        }
     }
 
     fn flushed(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiter: Waiter) {

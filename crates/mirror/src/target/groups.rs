@@ -49,8 +49,11 @@ impl<D: Clone> Target<D> {
         }
     }
 
-    /// Whether another one that counts is there to go on without it.
+    /// Whether another one that counts is there to go on without it, or nobody counts on it.
     pub(super) fn may_lose(&self, slot: Slot) -> bool {
+        if !self.groups.counting.contains(slot) && !self.is_admission_sent(slot) {
+            return true;
+        }
         let mut others = self.groups.counting.without(self.lost);
         let is_source = others == Slots::of(slot) && self.record.resync_source.is_some();
         others.remove(slot);

@@ -13,6 +13,7 @@
 use alloc::vec::Vec;
 
 use block::Bitmap;
+use model::AttemptId;
 
 use super::{
     Target, Turn,
@@ -30,8 +31,28 @@ pub(super) struct Imaging {
     /// The one that is being brought, and the regions of it that are still to be copied.
     pub(super) image: Option<Frozen>,
     pub(super) left: Bitmap,
-    /// It got writes since an image was taken that it lacks: it may differ from it anywhere.
-    is_late: bool,
+    late: Late,
+}
+
+/// Whether the child got writes since the images were taken that it lacks: then it may differ from
+/// them anywhere, and not only in what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Late {
+    No,
+    /// For all but the one that was taken just now. An older one counts from one moment to the next
+    /// when a replica that did not have it is lost.
+    ForAllBut(AttemptId),
+    Yes,
+}
+
+impl Late {
+    fn is_for(self, image: &Frozen) -> bool {
+        match self {
+            Self::No => false,
+            Self::ForAllBut(attempt) => image.attempt != attempt,
+            Self::Yes => true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,11 +98,11 @@ impl<D: Clone> Target<D> {
         whole.get(newest.map_or(0, |at| at + 1)).map(|image| (*image).clone())
     }
 
-    pub(super) fn begin_images(&mut self, turn: &mut Turn<'_, D>, slot: Slot, is_late: bool) {
+    pub(super) fn begin_images(&mut self, turn: &mut Turn<'_, D>, slot: Slot, late: Late) {
         if let Some(child) = self.children.get_mut(&slot) {
             child.stand = Stand::Imaging;
             let (stage, image, left) = (Stage::Copying, None, Bitmap::new());
-            child.imaging = Some(Imaging { stage, image, left, is_late });
+            child.imaging = Some(Imaging { stage, image, left, late });
         }
         self.regroup();
         turn.put(super::Output::Seen);
@@ -90,10 +111,10 @@ impl<D: Clone> Target<D> {
 
     /// A snapshot was taken, and everything is drained: what is being copied to lacks it, and has
     /// in all other regions what the snapshot has.
-    pub(super) fn image_guests(&mut self, turn: &mut Turn<'_, D>) {
+    pub(super) fn image_guests(&mut self, turn: &mut Turn<'_, D>, attempt: AttemptId) {
         for slot in self.slots_where(|child| child.stand == Stand::Rebuilding) {
             self.end_copies_to(turn, slot);
-            self.begin_images(turn, slot, false);
+            self.begin_images(turn, slot, Late::ForAllBut(attempt));
         }
     }
 
@@ -150,11 +171,11 @@ impl<D: Clone> Target<D> {
         let Some(child) = self.children.get_mut(&slot) else { return };
         let Some(imaging) = &mut child.imaging else { return };
         if !imaging.image.as_ref().is_some_and(|known| known.is_same(&image)) {
-            if image.roster <= child.base || imaging.is_late {
+            if image.roster <= child.base || imaging.late.is_for(&image) {
                 // It was a member when this was taken, or got writes since.
                 (child.lacks, child.since) = (all, None);
-                imaging.is_late = false;
             }
+            imaging.late = Late::No;
             // Another try of it: what it was brought is not what the others have.
             child.since = child.since.filter(|since| *since != image.snapshot);
             imaging.left = child.lacks.clone();

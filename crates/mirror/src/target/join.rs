@@ -12,6 +12,7 @@ use super::{
     change::{Asked, Cause, Change},
     child::{Purpose, Stand, Wish},
     flush::Waiter,
+    images::Late,
     seen::Notice,
 };
 use crate::{
@@ -79,7 +80,7 @@ impl<D: Clone> Target<D> {
             child.is_full = false;
         }
         if self.has_snapshots() {
-            self.begin_images(turn, slot, false);
+            self.begin_images(turn, slot, Late::No);
         } else {
             self.begin_rebuild(turn, slot);
         }
@@ -106,7 +107,7 @@ impl<D: Clone> Target<D> {
         let (whole, lacking): (Vec<_>, Vec<_>) =
             ready.into_iter().partition(|slot| self.lacking(*slot).is_none());
         for slot in lacking {
-            self.begin_images(turn, slot, true);
+            self.begin_images(turn, slot, Late::Yes);
         }
         let Some(slot) = whole.first().copied() else { return false };
         if let Some(child) = self.children.get_mut(&slot) {

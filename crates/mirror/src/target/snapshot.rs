@@ -167,7 +167,8 @@ impl<D: Clone> Target<D> {
     }
 
     fn end_freeze(&mut self, turn: &mut Turn<'_, D>) {
-        let Some(Freeze { stage: Stage::Taking { waiting, has_failed }, .. }) = &self.freeze else {
+        let Some(Freeze { stage: Stage::Taking { waiting, has_failed }, item, .. }) = &self.freeze
+        else {
             return;
         };
         if !waiting.is_empty() {
@@ -177,10 +178,11 @@ impl<D: Clone> Target<D> {
             self.fail_snapshot(turn);
             return;
         }
+        let attempt = item.attempt;
         self.freeze = None;
         self.is_snapshot_due = true;
         turn.put(Output::Seen);
-        self.image_guests(turn);
+        self.image_guests(turn, attempt);
     }
 
     /// Whoever took it takes it back.
