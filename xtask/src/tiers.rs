@@ -47,6 +47,17 @@ const NBDFUSE: Need = Need { program: "nbdfuse", installer: Installer::Apt("libn
 
 const MKFS: Need = Need { program: "mkfs.ext4", installer: Installer::Apt("e2fsprogs") };
 
+const QEMU: Need =
+    Need { program: "qemu-system-x86_64", installer: Installer::Apt("qemu-system-x86") };
+
+const BUSYBOX: Need = Need { program: "busybox", installer: Installer::Apt("busybox-static") };
+
+const NVME_CLI: Need = Need { program: "nvme", installer: Installer::Apt("nvme-cli") };
+
+const DEPMOD: Need = Need { program: "depmod", installer: Installer::Apt("kmod") };
+
+const XZ: Need = Need { program: "xz", installer: Installer::Apt("xz-utils") };
+
 const SCHEMATHESIS: Need = Need {
     program: "st",
     installer: Installer::Pip { package: "schemathesis", version: "4.32.5" },
@@ -200,6 +211,13 @@ pub(crate) const TIERS: &[Tier] = &[
         needs: &[FIO, QEMU_IMG, NBDFUSE, MKFS],
         env: &[],
         work: Work::CargoTest(&["--package", "holdfast", "--test", "tools"]),
+    },
+    Tier {
+        name: "kernel",
+        about: "a Linux kernel in a virtual machine uses our targets, with nvme-cli, fio and ext4",
+        needs: &[QEMU, BUSYBOX, NVME_CLI, FIO, MKFS, DEPMOD, XZ],
+        env: &[],
+        work: Work::CargoTest(&["--package", "holdfast", "--test", "kernel"]),
     },
     Tier {
         name: "rest-fuzz",

@@ -58,6 +58,8 @@ const TICK: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub node: NodeId,
+    /// Where hosts are sent to, if not to where it listens.
+    pub advertise: Option<String>,
     pub instance: InstanceId,
     pub boot: pool::Boot,
     pub times: mirror::Times,
@@ -134,7 +136,7 @@ impl Shard {
         let now = Instant::now();
         Self {
             desired: Desired::new(identity.node, identity.instance),
-            front: Front::new(&listeners),
+            front: Front::new(&listeners, identity.advertise.as_deref()),
             identity,
             ties,
             reactor,

@@ -183,6 +183,7 @@ fn start_shard(
 ) -> Result<(Handle, thread::JoinHandle<()>), StartError> {
     let identity = Identity {
         node: settings.node,
+        advertise: settings.advertise.clone(),
         instance,
         boot: boot(),
         times: settings.times,

@@ -67,14 +67,14 @@ pub(super) enum Kind {
 }
 
 impl Front {
-    pub(super) fn new(listeners: &[Listener]) -> Self {
-        let listen = listeners.iter().filter_map(|listener| {
-            let at = listener.local_addr()?;
-            let family = if at.is_ipv4() { Family::V4 } else { Family::V6 };
-            Some(Listen { family, address: at.ip().to_string(), service: at.port().to_string() })
-        });
+    pub(super) fn new(listeners: &[Listener], advertised: Option<&str>) -> Self {
+        let own = || listeners.iter().filter_map(|at| Some(at.local_addr()?.to_string()));
+        let listen = match advertised.and_then(told) {
+            Some(told) => vec![told],
+            None => own().filter_map(|at| told(&at)).collect(),
+        };
         Self {
-            port: Port::new(listen.collect()),
+            port: Port::new(listen),
             conns: BTreeMap::new(),
             numbers: BTreeMap::new(),
             exports: BTreeMap::new(),
@@ -314,5 +314,30 @@ fn measure(op: &Op) -> (Kind, u64) {
         Op::Flush => (Kind::Flush, 0),
         Op::Persist(_) => (Kind::Keep, 0),
         _ => (Kind::Other, 0),
+    }
+}
+
+/// What discovery tells of an address with its port. A name is told as it is: the host resolves it.
+fn told(at: &str) -> Option<Listen> {
+    let (address, service) = at.rsplit_once(':')?;
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    let family = if address.contains(':') { Family::V6 } else { Family::V4 };
+    Some(Listen { family, address: address.into(), service: service.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discovery_tells_the_address_that_is_advertised() {
+        for (advertised, family, address) in [
+            ("10.0.2.2:4420", Family::V4, "10.0.2.2"),
+            ("[fd00::1]:4420", Family::V6, "fd00::1"),
+            ("storage-1:4420", Family::V4, "storage-1"),
+        ] {
+            let (address, service) = (address.into(), "4420".into());
+            assert_eq!(told(advertised), Some(Listen { family, address, service }));
+        }
     }
 }

@@ -54,6 +54,9 @@ pub(super) struct Volume {
     /// Space is taken when it is written.
     #[serde(default = "yes")]
     pub(super) thin: bool,
+    /// The names of the hosts that may connect; any host, if there are none.
+    #[serde(default)]
+    pub(super) hosts: BTreeSet<String>,
 }
 
 fn yes() -> bool {
@@ -164,11 +167,13 @@ mod tests {
             name = "data"
             size = "5000"
             disks = ["a", "b"]
+            hosts = ["nqn.x"]
         "#;
         let spec = Spec::parse(text).unwrap();
         assert_eq!(spec.devices[0].open().unwrap().device.blocks(), 256);
         assert_eq!(spec.volumes[0].size().unwrap(), Bytes(8192));
         assert!(spec.volumes[0].thin);
+        assert_eq!(spec.volumes[0].hosts, BTreeSet::from(["nqn.x".to_owned()]));
     }
 
     #[test]

@@ -29,6 +29,12 @@ mod id {
     pub const PERSISTENCE: u8 = 0x83;
 }
 
+/// Feature 07h before a host sets it: as many queues as there may be, less one, of both kinds.
+pub(crate) const QUEUES_MOST: u32 = {
+    let [low, high] = (limits::IO_QUEUES - 1).to_le_bytes();
+    u32::from_le_bytes([low, high, low, high])
+};
+
 /// Bytes of the host's behaviour.
 const BEHAVIOR: usize = 512;
 /// The first word's bit that asks for a value to be kept over power loss.
@@ -63,7 +69,10 @@ impl Core {
                 self.later.push(Later::Events(id));
             }
             _ if is_discovery => return Err(Code::InvalidField.into()),
-            id::QUEUES => return queues(value),
+            id::QUEUES => {
+                session.features.queues = queues(value)?;
+                return Ok(session.features.queues);
+            }
             id::WRITE_CACHE => session.features.is_write_cache_on = value & 1 != 0,
             id::HOST_BEHAVIOR => {
                 let bytes = data.first_chunk().ok_or(Code::SglLengthInvalid)?;
@@ -95,10 +104,7 @@ impl Core {
             id::KEEP_ALIVE => u32::try_from(session.keep_alive.as_millis()).unwrap_or(u32::MAX),
             id::EVENTS => features.wanted_events,
             _ if is_discovery => return Code::InvalidField.into(),
-            id::QUEUES => {
-                let most = u32::from(limits::IO_QUEUES - 1);
-                most | most << 16
-            }
+            id::QUEUES => features.queues,
             id::WRITE_CACHE => features.is_write_cache_on.into(),
             id::HOST_BEHAVIOR => {
                 let mut page = super::identify::zeros(BEHAVIOR);

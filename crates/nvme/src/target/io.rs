@@ -75,6 +75,10 @@ fn check(session: &Session, exported: &Exported, sqe: &Sqe) -> Result<(), Status
     if moves_data && blocks(sqe) as usize * BLOCK > limits::TRANSFER_MAX {
         return Err(Code::InvalidField.into());
     }
+    // Longer lists are not offered; those of writes are looked at before their data is asked for.
+    if sqe.opcode == io::READ && sqe.sgl.length.get() as usize != blocks(sqe) as usize * BLOCK {
+        return Err(Code::SglLengthInvalid.into());
+    }
     Ok(())
 }
 

@@ -51,6 +51,8 @@ pub(crate) enum State {
 pub(crate) struct Features {
     /// Feature 06h: off makes every write durable.
     pub is_write_cache_on: bool,
+    /// Feature 07h: how many queues there may be, as it was answered.
+    pub queues: u32,
     /// Feature 0Bh: of which events the host wants to hear.
     pub wanted_events: u32,
     /// Feature 82h: of which notices it does not.
@@ -65,6 +67,7 @@ impl Default for Features {
     fn default() -> Self {
         Self {
             is_write_cache_on: true,
+            queues: super::feature::QUEUES_MOST,
             wanted_events: 0,
             masked_notices: 0,
             host_behavior: [0; 4],

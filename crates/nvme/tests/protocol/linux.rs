@@ -362,6 +362,9 @@ fn features_are_given_back_as_they_were_set() {
         assert_eq!(set(&mut bench, what, value), None);
         assert_eq!(get(&mut bench, what, 0).cqe.value(), value);
     }
+    assert_eq!(get(&mut bench, 0x07, 0).cqe.value(), 31 | 31 << 16, "what there may be");
+    assert_eq!(set(&mut bench, 0x07, 1 | 2 << 16), None);
+    assert_eq!(get(&mut bench, 0x07, 0).cqe.value(), 1 | 1 << 16, "what was given");
     assert_eq!(get(&mut bench, 0x81, 1).data, [9; 16]);
     assert_eq!(get(&mut bench, 0x81, 0).status().unwrap().code, Code::InvalidField);
     assert_eq!(set(&mut bench, 0x81, 0).unwrap().code, Code::CommandSequence);

@@ -223,6 +223,7 @@ fn wrong_commands_fail_and_leave_the_connection_alone() {
         ("unknown", Sqe::new(0x7d).nsid(1), &[], Code::InvalidOpcode),
         ("read into a capsule", read(Sgl::inline(4096)), &[], Code::SglTypeInvalid),
         ("read into too little", read(Sgl::transport(512)), &[], Code::SglLengthInvalid),
+        ("read into too much", read(Sgl::transport(8192)), &[], Code::SglLengthInvalid),
     ];
     for (name, sqe, inline, code) in cases {
         let ended = bench.command(conn, sqe, inline).expect(name);

@@ -35,6 +35,7 @@ pub(super) struct PlannedVolume {
     pub(super) name: String,
     pub(super) size: Bytes,
     thin: bool,
+    hosts: BTreeMap<HostId, String>,
     pub(super) replicas: Vec<(ReplicaId, PoolId)>,
     pub(super) is_known: bool,
     pub(super) epoch: Epoch,
@@ -61,6 +62,7 @@ impl Plan {
                 name: volume.name.clone(),
                 size: volume.size()?,
                 thin: volume.thin,
+                hosts: hosts(&volume.hosts),
                 replicas,
                 is_known: false,
                 epoch: Epoch::ZERO,
@@ -80,9 +82,9 @@ impl Plan {
             former: Vec::new(),
         };
         let mut parts = BTreeMap::new();
-        // Whoever can reach a stand-alone engine may use what it serves.
-        let host = HostId(named("host", engine::ANY));
-        parts.insert(Key::Host(host), Some(NodePart::Host { nqn: engine::ANY.into() }));
+        for (id, nqn) in self.volumes.iter().flat_map(|volume| &volume.hosts) {
+            parts.insert(Key::Host(*id), Some(NodePart::Host { nqn: nqn.clone() }));
+        }
         for (id, pool) in &self.pools {
             let item = PoolItem {
                 id: *id,
@@ -96,7 +98,7 @@ impl Plan {
             let part = VolumePart {
                 volume: volume.id,
                 replicas: self.replicas(volume),
-                target: Some(self.target(volume, host, serve)),
+                target: Some(self.target(volume, serve)),
                 needs: [].into(),
                 carried: Box::new(volume.record()),
             };
@@ -119,7 +121,7 @@ impl Plan {
         volume.replicas.iter().map(item).collect()
     }
 
-    fn target(&self, volume: &PlannedVolume, host: HostId, serve: bool) -> TargetItem {
+    fn target(&self, volume: &PlannedVolume, serve: bool) -> TargetItem {
         let child = |(replica, _): &(ReplicaId, PoolId)| ChildItem {
             replica: *replica,
             node: self.node,
@@ -132,7 +134,7 @@ impl Plan {
             serve,
             size: volume.size,
             children: volume.replicas.iter().map(child).collect(),
-            hosts: BTreeSet::from([host]),
+            hosts: volume.hosts.keys().copied().collect(),
             snapshots: Vec::new(),
         }
     }
@@ -166,4 +168,11 @@ impl PlannedVolume {
             layout: VolumeLayout::default(),
         }
     }
+}
+
+/// Those who may connect. Nobody named means whoever can reach a stand-alone engine.
+fn hosts(named_ones: &BTreeSet<String>) -> BTreeMap<HostId, String> {
+    let anybody = BTreeSet::from([engine::ANY.to_owned()]);
+    let names = if named_ones.is_empty() { &anybody } else { named_ones };
+    names.iter().map(|nqn| (HostId(named("host", nqn)), nqn.clone())).collect()
 }
