@@ -58,6 +58,8 @@ const DEPMOD: Need = Need { program: "depmod", installer: Installer::Apt("kmod")
 
 const XZ: Need = Need { program: "xz", installer: Installer::Apt("xz-utils") };
 
+const NFT: Need = Need { program: "nft", installer: Installer::Apt("nftables") };
+
 const SCHEMATHESIS: Need = Need {
     program: "st",
     installer: Installer::Pip { package: "schemathesis", version: "4.32.5" },
@@ -215,7 +217,7 @@ pub(crate) const TIERS: &[Tier] = &[
     Tier {
         name: "kernel",
         about: "a Linux kernel in a virtual machine uses our targets, with nvme-cli, fio and ext4",
-        needs: &[QEMU, BUSYBOX, NVME_CLI, FIO, MKFS, DEPMOD, XZ],
+        needs: &[QEMU, BUSYBOX, NVME_CLI, FIO, MKFS, DEPMOD, XZ, NFT],
         env: &[],
         work: Work::CargoTest(&["--package", "holdfast", "--test", "kernel"]),
     },

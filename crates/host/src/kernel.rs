@@ -149,8 +149,11 @@ impl Kernel {
                 if let Some(at) = controller.address {
                     self.made_for.insert((volume, at), (node, epoch));
                 }
+                // Without its last path the device would be gone, and with it the application's.
                 for old in controllers.iter().filter(|old| old.name != controller.name) {
-                    self.remove(old);
+                    if controller.is_joined {
+                        self.remove(old);
+                    }
                 }
             }
             // The old target was at the same address: the session with it is of no use any more.
@@ -227,12 +230,13 @@ impl Kernel {
     }
 
     fn health(&mut self, controller: &Controller) -> PathHealth {
-        if controller.state == State::Live {
+        let is_known = self.was_live.contains(&controller.name);
+        if controller.state == State::Live && (controller.is_joined || is_known) {
             self.lost.remove(&controller.name);
             self.was_live.insert(controller.name.clone());
             return PathHealth::Live;
         }
-        if !self.was_live.contains(&controller.name) {
+        if !is_known {
             return PathHealth::Connecting;
         }
         let since = *self.lost.entry(controller.name.clone()).or_insert_with(wall);

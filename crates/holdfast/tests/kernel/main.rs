@@ -9,10 +9,10 @@ mod guest;
 #[allow(dead_code, reason = "other tests need more of it")]
 mod rig;
 
-use std::{fs, net::TcpListener};
+use std::{fs, net::TcpListener, path::Path, process::Command};
 
 use guest::Guest;
-use rig::Running;
+use rig::{HOLDFAST, Running, succeed};
 
 const SIZE: u64 = 64 << 20;
 
@@ -59,6 +59,49 @@ fn a_linux_host_finds_a_stand_alone_target_as_the_specification_has_it() {
         target.kill();
         target = serve();
     });
+}
+
+/// HA-3, HA-4, HA-8: the kernel's device outlives its target's process, and a drain of its node.
+#[test]
+fn a_linux_host_keeps_its_device_while_the_target_is_killed_and_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    // Outside what the kernel gives to those who dial, and apart from other runs of this test.
+    let port = 28_000 + u16::try_from(std::process::id() % 9).unwrap() * 100;
+    let (first, data_name) = (port.to_string(), data.to_str().unwrap());
+    let up = ["up", "--pool-size", "1GiB", "--port", &first, "--data", data_name];
+    let _up = Running::start(folder.path(), &up, "Ctrl-C");
+    let url = format!("http://127.0.0.1:{}", port + 1);
+    let say = |words: &[&str]| {
+        succeed(Command::new(HOLDFAST).args(words).args(["--server", &url]).current_dir(&folder))
+    };
+    say(&["create", "volume", "music", "--size", "64MiB", "--replicas", "2", "--thin"]);
+    // The second word of the volume's line is the node of its target.
+    let node = || {
+        let told = say(&["get", "targets"]);
+        let line = told.lines().find(|line| line.starts_with("music")).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    let share = tempfile::tempdir().unwrap();
+    let facts = [("PORT", &*first), ("HOLDFAST", HOLDFAST)];
+    Guest::boot(share.path(), include_str!("cluster.sh"), &facts).run(|asked| match asked {
+        "kill" => kill(&data.join(node())),
+        "drain" => drop(say(&["drain", &node()])),
+        other => panic!("{other}"),
+    });
+}
+
+/// `kill -9` of the engine whose state is in this folder.
+fn kill(state: &Path) {
+    let state = state.to_str().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let is_it = |process: &Path| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        words.any(|word| word == b"engine") && words.any(|word| word == state.as_bytes())
+    };
+    let process = processes.into_iter().find(|process| is_it(process)).unwrap();
+    succeed(Command::new("kill").arg("-9").arg(process.file_name().unwrap()));
 }
 
 fn uuid(digit: char) -> String {

@@ -25,6 +25,9 @@ pub(super) struct Controller {
     pub(super) host_nqn: String,
     pub(super) address: Option<SocketAddr>,
     pub(super) state: State,
+    /// The volume is found through it, and commands may go there. The kernel looks for namespaces
+    /// only after a controller is live.
+    pub(super) is_joined: bool,
     number: Option<u16>,
 }
 
@@ -97,7 +100,6 @@ impl Tree {
             let name = path.file_name()?.to_str()?.to_owned();
             is_namespace(&name).then_some((path, name))
         });
-        let uuid = |path: &Path| read(path, "uuid").and_then(|text| text.parse::<Uuid>().ok());
         let (_, name) = names.into_iter().find(|(path, _)| uuid(path) == Some(volume.0))?;
         Some(Path::new("/dev").join(name))
     }
@@ -112,14 +114,30 @@ fn controller(folder: &Path) -> Option<Controller> {
         "new" | "resetting" | "connecting" => State::Coming,
         _ => State::Deleting,
     };
+    let volume = id.filter(|id| id.nqn() == subsystem);
     Some(Controller {
         name,
-        volume: id.filter(|id| id.nqn() == subsystem),
+        volume,
+        is_joined: volume.is_some_and(|volume| is_joined(folder, volume)),
         host_nqn: read(folder, "hostnqn").unwrap_or_default(),
         address: read(folder, "address").and_then(|text| address(&text)),
         state,
         number: read(folder, "cntlid").and_then(|text| text.parse().ok()),
     })
+}
+
+/// Whether one of a controller's folders is the volume, `nvme0c1n1` or without multipath `nvme1n1`,
+/// in a state in which commands are sent there.
+fn is_joined(controller: &Path, volume: VolumeId) -> bool {
+    children(controller).iter().any(|path| {
+        let state = read(path, "ana_state");
+        let takes = state.is_none_or(|state| ["optimized", "non-optimized"].contains(&&*state));
+        takes && uuid(path) == Some(volume.0)
+    })
+}
+
+fn uuid(namespace: &Path) -> Option<Uuid> {
+    read(namespace, "uuid").and_then(|text| text.parse().ok())
 }
 
 /// `traddr=1.2.3.4,trsvcid=4420,…`

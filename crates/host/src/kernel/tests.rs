@@ -13,6 +13,8 @@ const HOST: HostId = HostId::from_u128(1);
 struct Fake {
     folder: tempfile::TempDir,
     made: u16,
+    /// It has looked for namespaces on new controllers.
+    is_scanned: bool,
 }
 
 impl Fake {
@@ -20,7 +22,7 @@ impl Fake {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("dev")).unwrap();
         fs::write(folder.path().join("dev/nvme-fabrics"), "").unwrap();
-        Self { folder, made: 0 }
+        Self { folder, made: 0, is_scanned: true }
     }
 
     fn kernel(&self, before: Option<&Local>) -> Kernel {
@@ -70,9 +72,12 @@ impl Fake {
         write("reset_controller", "");
         let subsystem = self.folder.path().join("sys/class/nvme-subsystem/nvme-subsys0");
         fs::create_dir_all(subsystem.join("nvme0n1")).unwrap();
-        fs::create_dir_all(subsystem.join("nvme0c0n1")).unwrap();
+        fs::create_dir_all(subsystem.join("ng0n1")).unwrap();
         fs::write(subsystem.join("subsysnqn"), word("nqn")).unwrap();
         fs::write(subsystem.join("nvme0n1/uuid"), VOLUME.to_string()).unwrap();
+        if self.is_scanned {
+            join(&folder, "optimized");
+        }
     }
 
     fn names(&self) -> Vec<String> {
@@ -82,6 +87,15 @@ impl Fake {
         names.sort();
         names
     }
+}
+
+/// The namespace is found through this controller.
+fn join(controller: &Path, state: &str) {
+    let number = controller.file_name().unwrap().to_str().unwrap().strip_prefix("nvme").unwrap();
+    let path = controller.join(format!("nvme0c{number}n1"));
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("uuid"), format!("{VOLUME}\n")).unwrap();
+    fs::write(path.join("ana_state"), format!("{state}\n")).unwrap();
 }
 
 fn number(epoch: u64) -> String {
@@ -132,6 +146,33 @@ fn a_path_is_replaced_by_one_that_is_live() {
     kernel.leave(VOLUME);
     until(&mut fake, &mut kernel, 2, &[]);
     assert!(fake.names().is_empty());
+}
+
+/// HA-4: a live controller through which the volume is not found yet does not replace another: with
+/// the last path the device would go.
+#[test]
+fn a_path_stays_until_the_volume_is_found_through_the_new_one() {
+    let mut fake = Fake::new();
+    let mut kernel = fake.kernel(None);
+    kernel.follow(VOLUME, &item(1, 4420, 1));
+    until(&mut fake, &mut kernel, 1, &[(1, PathHealth::Live)]);
+    fake.is_scanned = false;
+    kernel.follow(VOLUME, &item(2, 4421, 2));
+    let both = [(1, PathHealth::Live), (2, PathHealth::Connecting)];
+    while fake.made < 2 {
+        until(&mut fake, &mut kernel, 2, &both);
+    }
+    for state in [None, Some("inaccessible")] {
+        if let Some(state) = state {
+            join(&fake.class().join("nvme1"), state);
+        }
+        until(&mut fake, &mut kernel, 2, &both);
+        until(&mut fake, &mut kernel, 2, &both);
+        assert_eq!(fake.names(), ["nvme0", "nvme1"]);
+    }
+    join(&fake.class().join("nvme1"), "optimized");
+    until(&mut fake, &mut kernel, 2, &[(2, PathHealth::Live)]);
+    assert_eq!(fake.names(), ["nvme1"]);
 }
 
 /// HA-3: a target that was started again at the same address is another one.
