@@ -5,7 +5,7 @@
 
 mod config;
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use model::{
     Buried, Bytes, Epoch, Inventory, NodeId, PoolHealth, PoolId, ReplicaHealth, ReplicaId, Revision,
@@ -34,6 +34,9 @@ pub const DISK_SIZE: Bytes = Bytes::mib(64);
 /// Inventories until something that takes time must be there.
 const LOOKS_MAX: usize = 1_000;
 
+/// What takes longer was not told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 const POOL: PoolId = PoolId::from_u128(0xa1);
 const OTHER_POOL: PoolId = PoolId::from_u128(0xa2);
 const REPLICA: ReplicaId = ReplicaId::from_u128(0xb1);
@@ -52,6 +55,7 @@ pub async fn run<B: Bench>(new: impl AsyncFn() -> B) {
     refuses_what_has_no_room(&new().await).await;
     grows_and_never_shrinks(&new().await).await;
     raises_epochs_and_never_lowers_them(&mut new().await).await;
+    tells_that_an_epoch_is_admitted(&new().await).await;
     finds_everything_after_a_restart(&mut new().await).await;
     never_makes_again_what_must_exist(&mut new().await).await;
 }
@@ -209,6 +213,27 @@ async fn raises_epochs_and_never_lowers_them<B: Bench>(bench: &mut B) {
     bench.restart().await;
     assert_eq!(admitting(bench, 3, 4).await, Epoch(5));
     assert_eq!(admitting(bench, 6, 5).await, Epoch(6));
+}
+
+/// Whoever follows the changes sees the epoch, however long it takes until the disk has it.
+async fn tells_that_an_epoch_is_admitted<B: Bench>(bench: &B) {
+    let sketch = sketch(bench).await.replica(REPLICA, POOL, Bytes::mib(8));
+    apply(bench, &sketch).await;
+    for epoch in (5..25).map(Epoch) {
+        // Of the same generation: nothing else of it is new.
+        let config = sketch.clone().admitting(epoch).config();
+        let follow = async {
+            loop {
+                let seen = bench.engine().inventory().await.unwrap();
+                if seen.replicas[&REPLICA].epoch == epoch {
+                    return;
+                }
+                bench.engine().changes(seen.sequence).await.unwrap();
+            }
+        };
+        let both = async { tokio::join!(bench.engine().apply(&config), follow).0.unwrap() };
+        tokio::time::timeout(PATIENCE, both).await.expect("nobody hears of the epoch");
+    }
 }
 
 /// OP-5: everything that recovery needs is on the disks.

@@ -7,8 +7,8 @@ use pki::Keyring;
 use ports::{Engine, MembershipError};
 use rpc::{Asked, FrameError, Hello, MembershipAnswer, MembershipAsk, ToController, ToEngine};
 use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    sync::{Notify, mpsc, oneshot},
+    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
 };
 use tracing::{debug, info, warn};
 
@@ -88,10 +88,11 @@ async fn connect(
     // A switchboard that is gone means that this engine has its own way to the store.
     let _ = live.send(asks).await;
     let open = Arc::new(std::sync::Mutex::new(Calls::default()));
+    let asked_whole = Notify::new();
     tokio::select! {
         end = talk(&mut outgoing, said) => end,
-        end = listen(&mut incoming, engine, &say, &open) => end,
-        () = report(engine, &say) => Ok(()),
+        end = listen(&mut incoming, engine, &say, &open, &asked_whole) => end,
+        () = report(engine, &say, &asked_whole) => Ok(()),
         () = forward(asked, &say, &open) => Ok(()),
     }
 }
@@ -128,14 +129,15 @@ async fn listen(
     engine: &Handle,
     say: &Say,
     calls: &OpenCalls,
+    asked_whole: &Notify,
 ) -> Result<(), FrameError> {
     while let Some(message) = incoming.next_known().await? {
         let answer = match message {
             ToEngine::Apply(config) => ToController::Applied(engine.apply(&config).await),
-            ToEngine::Inventory => match engine.inventory().await {
-                Ok(inventory) => whole(inventory),
-                Err(_) => return Ok(()),
-            },
+            ToEngine::Inventory => {
+                asked_whole.notify_one();
+                continue;
+            }
             ToEngine::Strike { volume, epoch } => {
                 engine.order(Order::Strike { target: TargetKey { volume, epoch } });
                 continue;
@@ -162,31 +164,36 @@ fn whole(seen: Inventory) -> ToController {
     ToController::Inventory(Box::new(Inventory { devices, ..seen }))
 }
 
-/// Whole first; then what changed, and whole again from time to time.
-async fn report(engine: &Handle, say: &Say) {
-    let mut last: Option<(Inventory, Instant)> = None;
+/// Whole first; then what changed, and whole again when asked and from time to time. All come from
+/// here, so that each difference adds to what was said before it.
+async fn report(engine: &Handle, say: &Say, asked_whole: &Notify) {
+    let mut last: Option<Inventory> = None;
+    let mut whole_at = Instant::now();
     while let Ok(seen) = engine.inventory().await {
-        let whole_at = match &last {
-            Some((_, at)) => *at,
-            None => Instant::now(),
-        };
         let message = match &last {
-            Some((old, at)) if at.elapsed() < WHOLE_EVERY => {
+            Some(old) if whole_at.elapsed() < WHOLE_EVERY => {
                 ToController::Difference(Box::new(Difference::between(old, &seen)))
             }
-            _ => whole(seen.clone()),
+            _ => {
+                whole_at = Instant::now();
+                whole(seen.clone())
+            }
         };
-        let was_whole = matches!(message, ToController::Inventory(_));
         if say.send(message).await.is_err() {
             return;
         }
         let since = seen.sequence;
-        last = Some((seen, if was_whole { Instant::now() } else { whole_at }));
-        let wait = timeout(WHOLE_EVERY, engine.changes(since)).await;
-        if matches!(wait, Ok(Err(_))) {
-            return;
+        last = Some(seen);
+        tokio::select! {
+            changed = engine.changes(since) => {
+                if changed.is_err() {
+                    return;
+                }
+                sleep(ANNOUNCE_AFTER).await;
+            }
+            () = asked_whole.notified() => last = None,
+            () = sleep_until(whole_at + WHOLE_EVERY) => {}
         }
-        sleep(ANNOUNCE_AFTER).await;
     }
 }
 

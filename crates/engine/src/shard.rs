@@ -310,6 +310,10 @@ impl Shard {
                 break;
             }
         }
+        self.tell_if_stale();
+    }
+
+    fn tell_if_stale(&mut self) {
         if std::mem::take(&mut self.is_stale) {
             self.ties.stale.send_replace(self.sequence);
         }

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use conformance::engine::{Bench, DISK_SIZE};
 use engine::{Engine, Handle, Records, Settings, start};
-use model::NodeId;
+use model::{ConfigHead, Era, InstanceId, NodeConfig, NodeId, Revision, Scope};
+use ports::Engine as _;
+use tokio::time::timeout;
 
 const NODE: NodeId = NodeId::from_u128(1);
 
@@ -87,4 +89,29 @@ impl Bench for Machine {
 #[tokio::test]
 async fn the_real_engine_keeps_every_rule_of_the_port() {
     conformance::engine::run(Machine::new).await;
+}
+
+/// Each controller has an inventory of its own, and hears that it is out of date, also when another
+/// one is taken between the change and the word of it.
+#[tokio::test]
+async fn nobody_misses_a_change_because_another_took_an_inventory() {
+    let machine = Machine::new().await;
+    let engine = machine.engine();
+    let head = ConfigHead {
+        era: Era::from_u128(1),
+        term: InstanceId::from_u128(2),
+        instance: engine.inventory().await.unwrap().instance,
+        generation: Revision(2),
+        scope: Scope::Whole,
+        former: Vec::new(),
+    };
+    let config = NodeConfig { head, parts: BTreeMap::new() };
+    // Often, for the two must come to the engine within one turn of its.
+    for _ in 0..500 {
+        let seen = engine.inventory().await.unwrap();
+        let (applied, _) = tokio::join!(engine.apply(&config), engine.inventory());
+        applied.unwrap();
+        let told = timeout(Duration::from_secs(5), engine.changes(seen.sequence)).await;
+        told.expect("nobody says that it is out of date").unwrap();
+    }
 }

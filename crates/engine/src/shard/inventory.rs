@@ -17,8 +17,10 @@ use super::{
 
 impl Shard {
     pub(super) fn inventory(&mut self) -> Inventory {
+        // Others may have the last one and wait to hear that it is out of date: this one tells them
+        // nothing.
+        self.tell_if_stale();
         self.sequence += 1;
-        self.is_stale = false;
         Inventory {
             node: self.identity.node,
             instance: self.identity.instance,

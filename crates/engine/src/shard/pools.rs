@@ -96,6 +96,11 @@ pub(super) enum Asker {
         replica: ReplicaId,
         id: u64,
     },
+    /// A membership, which is told when the pool has it.
+    Roster {
+        replica: ReplicaId,
+        id: u64,
+    },
     /// Data, to be cut into what is there and what is not.
     Fetch {
         replica: ReplicaId,
@@ -423,12 +428,15 @@ impl Shard {
     }
 
     fn pool_answers(&mut self, id: PoolId, asker: Asker, result: Result<pool::Reply, pool::Error>) {
+        self.is_stale |= matches!(asker, Asker::Roster { .. });
         let (replica, number, result) = match (asker, result) {
             (Asker::Config(work), result) => return self.config_done(id, work, result),
             (Asker::Replica { replica, id }, Ok(pool::Reply::Data(data))) => {
                 (replica, id, DiskResult::Data(data))
             }
-            (Asker::Replica { replica, id }, Ok(_)) => (replica, id, DiskResult::Done),
+            (Asker::Replica { replica, id } | Asker::Roster { replica, id }, Ok(_)) => {
+                (replica, id, DiskResult::Done)
+            }
             (Asker::Fetch { replica, id, extent, runs }, Ok(pool::Reply::Data(data))) => {
                 let pieces = replicas::pieces(&data, extent, &runs);
                 (replica, id, DiskResult::Pieces(pieces))
@@ -436,9 +444,12 @@ impl Shard {
             (Asker::Fetch { replica, id, .. }, Ok(_)) => {
                 (replica, id, DiskResult::Failed(DiskFault::Media))
             }
-            (Asker::Replica { replica, id } | Asker::Fetch { replica, id, .. }, Err(error)) => {
-                (replica, id, DiskResult::Failed(fault(&error)))
-            }
+            (
+                Asker::Replica { replica, id }
+                | Asker::Roster { replica, id }
+                | Asker::Fetch { replica, id, .. },
+                Err(error),
+            ) => (replica, id, DiskResult::Failed(fault(&error))),
         };
         self.replica_disk_done(replica, number, result);
     }

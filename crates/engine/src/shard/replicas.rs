@@ -11,7 +11,7 @@ use nvme::{
     Code, Op, Reply, Status, Vendor, reservation,
     target::{SessionId, Tag},
 };
-use pool::Image;
+use pool::{Image, Note};
 
 use super::{Shard, Work, front::Kind, pools::Asker, wire};
 use crate::metrics::Flow;
@@ -52,6 +52,11 @@ impl Home {
     pub(super) fn new(machine: Replica<Buffer>, pool: PoolId) -> Self {
         let (callers, flow) = (BTreeMap::new(), Flow::default());
         Self { machine, pool, admitted: None, callers, flow }
+    }
+
+    /// What the inventory tells of its machine.
+    fn told(&self) -> (Option<Epoch>, usize) {
+        (self.machine.admitted(), self.machine.snapshots().len())
     }
 }
 
@@ -145,13 +150,20 @@ impl Shard {
         tag: u64,
         request: Request<Buffer>,
     ) {
-        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
-        let mut out = Vec::new();
-        home.machine.request(session, tag, request, &mut out);
-        self.queue_replica(replica, out);
+        self.with_replica(replica, |machine, out| machine.request(session, tag, request, out));
     }
 
-    fn queue_replica(&mut self, replica: ReplicaId, out: Vec<ReplicaOutput<Buffer>>) {
+    /// Lets a machine act. What is told of it may be different afterwards, whatever it was that
+    /// made it so: an epoch is admitted when the disk has it and the last older command is done.
+    fn with_replica(
+        &mut self,
+        replica: ReplicaId,
+        act: impl FnOnce(&mut Replica<Buffer>, &mut Vec<ReplicaOutput<Buffer>>),
+    ) {
+        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
+        let (before, mut out) = (home.told(), Vec::new());
+        act(&mut home.machine, &mut out);
+        self.is_stale |= home.told() != before;
         self.work.extend(out.into_iter().map(|output| Work::Replica(replica, output)));
     }
 
@@ -177,9 +189,7 @@ impl Shard {
     pub(super) fn replica_session_closed(&mut self, replica: ReplicaId, session: u64) {
         let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
         home.callers.remove(&session);
-        let mut out = Vec::new();
-        home.machine.closed(session, &mut out);
-        self.queue_replica(replica, out);
+        self.with_replica(replica, |machine, out| machine.closed(session, out));
     }
 
     /// Ends every session that it has.
@@ -197,13 +207,7 @@ impl Shard {
     }
 
     pub(super) fn admit(&mut self, replica: ReplicaId, epoch: Epoch) {
-        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
-        let mut out = Vec::new();
-        home.machine.admit(epoch, &mut out);
-        if !out.is_empty() {
-            self.changed();
-        }
-        self.queue_replica(replica, out);
+        self.with_replica(replica, |machine, out| machine.admit(epoch, out));
     }
 
     pub(super) fn replica_says(&mut self, replica: ReplicaId, output: ReplicaOutput<Buffer>) {
@@ -240,9 +244,6 @@ impl Shard {
         };
         let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
         let Some(caller) = home.callers.get_mut(&session) else { return };
-        if let Answer::Fenced(_) = &answer {
-            self.is_stale = true;
-        }
         match caller.whom {
             Side::Local { volume, session } => {
                 let input = mirror::Input::Answer { child: replica, session, tag, answer };
@@ -314,6 +315,10 @@ impl Shard {
                 pool::Request::Zero { replica, extent, fua: fua(class) }
             }
             DiskOp::Flush => pool::Request::Flush,
+            DiskOp::Note(note @ Note::Roster { .. }) => {
+                asker = Asker::Roster { replica, id };
+                pool::Request::Note { replica, notes: vec![note] }
+            }
             DiskOp::Note(note) => pool::Request::Note { replica, notes: vec![note] },
             DiskOp::Snapshot(Frozen { snapshot, attempt, roster, blocks, name }) => {
                 let blocks = Some(blocks);
@@ -330,14 +335,12 @@ impl Shard {
         id: u64,
         result: DiskResult<Buffer>,
     ) {
-        let Some(home) = self.replicas.homes.get_mut(&replica) else { return };
-        let mut out = Vec::new();
-        home.machine.done(id, result, &mut out);
+        self.with_replica(replica, |machine, out| machine.done(id, result, out));
+        let Some(home) = self.replicas.homes.get(&replica) else { return };
         let pool = self.pools.homes.get(&home.pool);
         // An epoch that is durable now may be what a config or a new pool waits for.
         let waits = pool.is_some_and(|pool| !pool.is_settled) || self.applying.is_waiting();
         self.is_unsettled |= waits && !home.machine.is_faulted();
-        self.queue_replica(replica, out);
     }
 
     /// Runs of blocks that may differ from a snapshot, and whether there is data in them.

@@ -4,7 +4,7 @@ use block::{Bitmap, Extent};
 use model::SnapshotId;
 
 use super::{
-    Target, Turn,
+    Output, Target, Turn,
     child::{Child, Purpose, Stand},
     command::{HostFault, HostResult, Work, reply},
     seen::Why,
@@ -148,7 +148,7 @@ impl<D: Clone> Target<D> {
             match child.stand {
                 Stand::Imaging => self.image_copied(turn, slot, copying.region, result),
                 Stand::Healthy | Stand::Rebuilding if result.is_ok() => {
-                    child.lacks.remove(copying.region);
+                    self.region_copied(turn, slot, copying.region);
                 }
                 _ => {}
             }
@@ -158,6 +158,17 @@ impl<D: Clone> Target<D> {
         }
         self.advance_change(turn);
         self.start_copies(turn);
+    }
+
+    fn region_copied(&mut self, turn: &mut Turn<'_, D>, slot: Slot, region: u64) {
+        let Some(child) = self.children.get_mut(&slot) else { return };
+        let before = child.lacks.count();
+        child.lacks.remove(region);
+        let after = child.lacks.count();
+        // People follow it in percent, and that it is over is news in any case.
+        if after == 0 || self.percent(before) != self.percent(after) {
+            turn.put(Output::Seen);
+        }
     }
 
     /// Under the lock: reads from a child that counts.
@@ -201,7 +212,7 @@ impl<D: Clone> Target<D> {
         let (dests, extent) = (copy.dests, copy.extent);
         let mut sent = 0;
         if !pieces.is_empty() {
-            self.touch_copy(extent, dests);
+            self.touch_copy(turn, extent, dests);
         }
         for dest in dests.iter() {
             let Some(child) = self.children.get_mut(&dest) else { continue };
@@ -224,7 +235,8 @@ impl<D: Clone> Target<D> {
     }
 
     /// A copy is a write: unflushed where it goes, and lacked by the absent.
-    fn touch_copy(&mut self, extent: Extent, dests: Slots) {
+    fn touch_copy(&mut self, turn: &mut Turn<'_, D>, extent: Extent, dests: Slots) {
+        let mut is_news = false;
         for region in self.geometry.regions(extent) {
             self.dirty.insert(region);
             self.touched.insert(region);
@@ -232,9 +244,12 @@ impl<D: Clone> Target<D> {
                 if dests.contains(*slot) {
                     child.cur.insert(region);
                 } else if !self.groups.receivers.contains(*slot) {
-                    child.lacks.insert(region);
+                    is_news |= child.lacks.insert(region) && child.stand == Stand::Imaging;
                 }
             }
+        }
+        if is_news {
+            turn.put(Output::Seen);
         }
     }
 
@@ -247,8 +262,11 @@ impl<D: Clone> Target<D> {
     ) {
         let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) else { return };
         if let Some(fault) = fault {
-            if let Some(child) = self.children.get_mut(&slot) {
-                child.is_full |= fault == Fault::NoSpace;
+            if let Some(child) = self.children.get_mut(&slot)
+                && fault == Fault::NoSpace
+            {
+                child.is_full = true;
+                turn.put(Output::Seen);
             }
             // Its writes stay counted until it is dropped.
             self.lose(turn, slot, Why::from(fault));
@@ -278,6 +296,7 @@ impl<D: Clone> Target<D> {
                 if let Some(asker) = op.asker {
                     reply(turn, asker, HostResult::Failed(fault));
                 }
+                self.command_over(turn, op.host);
             }
         }
     }

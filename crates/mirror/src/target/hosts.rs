@@ -29,6 +29,10 @@ impl Hosts {
         self.sessions.values().copied().collect()
     }
 
+    pub(super) fn sessions(&self) -> Vec<u64> {
+        self.sessions.keys().copied().collect()
+    }
+
     pub(super) fn take_sessions(&mut self) -> Vec<u64> {
         core::mem::take(&mut self.sessions).into_keys().collect()
     }

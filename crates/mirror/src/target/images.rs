@@ -174,6 +174,7 @@ impl<D: Clone> Target<D> {
             if image.roster <= child.base || imaging.late.is_for(&image) {
                 // It was a member when this was taken, or got writes since.
                 (child.lacks, child.since) = (all, None);
+                turn.put(super::Output::Seen);
             }
             imaging.late = Late::No;
             // Another try of it: what it was brought is not what the others have.

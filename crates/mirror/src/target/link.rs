@@ -8,7 +8,7 @@ use alloc::{boxed::Box, vec::Vec};
 use model::{ReplicaId, Time};
 
 use super::{
-    Phase, Target, Turn,
+    Output, Phase, Target, Turn,
     child::{Child, Link, Purpose, Stand, Wish},
     seen::{Notice, Why},
 };
@@ -73,6 +73,7 @@ impl<D: Clone> Target<D> {
             && self.children.get(&slot).is_some_and(|child| child.stand == Stand::Absent);
         if is_free && let Some(mut child) = self.children.remove(&slot) {
             child.close(turn);
+            turn.put(Output::Seen);
         }
     }
 
@@ -358,6 +359,7 @@ impl<D: Clone> Target<D> {
         child.stand = Stand::Absent;
         child.imaging = None;
         child.since = None;
+        turn.put(Output::Seen);
         self.drop_child(turn, slot);
         self.roster_known(turn, slot);
     }

@@ -107,13 +107,14 @@ impl<D: Clone> Target<D> {
         let is_copied_to =
             matches!(child.stand, Stand::Imaging | Stand::Rebuilding | Stand::Joining);
         let is_syncing = child.stand == Stand::Healthy && !child.lacks.is_empty();
-        let copied = (is_copied_to || is_syncing).then(|| self.percent(child));
+        let copied = (is_copied_to || is_syncing).then(|| self.percent(child.lacks.count()));
         ChildSeen { copied, is_full: child.is_full }
     }
 
-    fn percent(&self, child: &Child<D>) -> u8 {
+    /// How much of a volume is copied when this many regions are not.
+    pub(super) fn percent(&self, lacked: u64) -> u8 {
         let all = self.geometry.count(self.blocks()).max(1);
-        let done = all.saturating_sub(child.lacks.count());
+        let done = all.saturating_sub(lacked);
         u8::try_from(done * 100 / all).unwrap_or(100)
     }
 }

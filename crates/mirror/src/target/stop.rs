@@ -19,7 +19,7 @@ impl<D: Clone> Target<D> {
                 self.end(turn, Phase::Stopped);
             }
             Phase::Serving => {
-                for session in self.hosts.take_sessions() {
+                for session in self.hosts.sessions() {
                     self.host_closed(turn, session);
                     turn.put(Output::CloseHost { session });
                 }

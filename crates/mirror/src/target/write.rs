@@ -7,10 +7,11 @@
 //! ```
 
 use block::Extent;
+use model::HostId;
 
 use super::{
-    Target, Turn,
-    child::Purpose,
+    Output, Target, Turn,
+    child::{Purpose, Stand},
     command::{Asker, HostFault, HostResult, Work, reply},
     copy::{Copy, CopyFor},
     seen::Why,
@@ -63,7 +64,7 @@ impl<D: Clone> Target<D> {
         let (extent, request) = (writing.extent, writing.request());
         writing.waiting = self.groups.receivers;
         writing.is_sent = true;
-        self.touch(extent);
+        self.touch(turn, extent);
         for slot in self.groups.receivers.iter() {
             if let Some(child) = self.children.get_mut(&slot) {
                 child.send(turn, Purpose::Write(id), request.clone());
@@ -72,7 +73,8 @@ impl<D: Clone> Target<D> {
     }
 
     /// Notes that the extent is about to change: who gets it has it unflushed, the others lack it.
-    pub(super) fn touch(&mut self, extent: Extent) {
+    pub(super) fn touch(&mut self, turn: &mut Turn<'_, D>, extent: Extent) {
+        let mut is_news = false;
         for region in self.geometry.regions(extent) {
             self.dirty.insert(region);
             self.touched.insert(region);
@@ -80,9 +82,12 @@ impl<D: Clone> Target<D> {
                 if self.groups.receivers.contains(*slot) {
                     child.cur.insert(region);
                 } else {
-                    child.lacks.insert(region);
+                    is_news |= child.lacks.insert(region) && child.stand == Stand::Imaging;
                 }
             }
+        }
+        if is_news {
+            turn.put(Output::Seen);
         }
     }
 
@@ -137,10 +142,14 @@ impl<D: Clone> Target<D> {
             let (extent, host) = (writing.extent, op.host);
             self.ops.remove(&id);
             self.lock.release(extent);
-            if host.is_some_and(|host| !self.hosts.has(host)) {
-                // Its last command may be drained now.
-                turn.put(super::Output::Seen);
-            }
+            self.command_over(turn, host);
+        }
+    }
+
+    /// The last command of a host that is gone may be drained now.
+    pub(super) fn command_over(&mut self, turn: &mut Turn<'_, D>, host: Option<HostId>) {
+        if host.is_some_and(|host| !self.hosts.has(host)) {
+            turn.put(Output::Seen);
         }
     }
 
@@ -168,6 +177,7 @@ impl<D: Clone> Target<D> {
                 && let Some(child) = self.children.get_mut(&slot)
             {
                 child.is_full = true;
+                turn.put(Output::Seen);
             }
             self.lose(turn, slot, fault.map_or(Why::Faulted, Why::from));
         }
@@ -185,13 +195,14 @@ impl<D: Clone> Target<D> {
         if let Some(source) = source {
             others.remove(source);
         }
-        let asker = op.asker;
+        let (asker, host) = (op.asker, op.host);
         if source.is_none() {
             return;
         }
         if others.is_empty() {
             self.ops.remove(&id);
             self.lock.release(extent);
+            self.command_over(turn, host);
             if let Some(asker) = asker {
                 reply(turn, asker, HostResult::Failed(fault));
             }

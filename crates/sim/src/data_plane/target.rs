@@ -101,7 +101,12 @@ impl World {
         let now = self.time();
         let Some(site) = self.targets.get_mut(&epoch) else { return };
         let mut out = Vec::new();
+        let before = site.machine.seen();
         site.machine.handle(now, input, &mut out);
+        let after = site.machine.seen();
+        let is_told = before == after || out.iter().any(|output| matches!(output, Output::Seen));
+        let words = || format!("nobody hears that {before:?} became {after:?}");
+        self.check("told", if is_told { Ok(()) } else { Err(words()) });
         self.target_says(epoch, out);
         self.set_tick(epoch);
     }

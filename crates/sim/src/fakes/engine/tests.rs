@@ -126,6 +126,6 @@ impl Bench for FakeBench {
 
 #[test]
 fn the_fake_engine_passes_the_suite_of_its_port() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(conformance::engine::run(async || FakeBench::new()));
 }
