@@ -29,7 +29,7 @@ mod world;
 pub use apply::apply;
 pub use config::{host_config, host_part, node_config, node_difference};
 pub use plan::{Plan, Planner, Rules, plan, sweep};
-pub use recover::{Recovery, recover};
+pub use recover::{Brought, Recovery, recover};
 pub use request::{Drill, Refusal, Request, admit};
 pub use status::{Health, Status, status};
 pub use step::{Action, Need, Step, Why};

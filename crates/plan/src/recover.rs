@@ -17,7 +17,7 @@ use model::{
     Buried, Cluster, Epoch, Era, Extra, Key, Labels, Mark, Membership, Meta, NodeId, Pool, PoolId,
     PoolLayout, PoolSpec, PoolStage, Record, ReplicaId, ReplicaSeen, ReplicaStage, Revision,
     Roster, SCHEMA, Snapshot, SnapshotId, SnapshotLayout, SnapshotSeen, SnapshotSpec,
-    SnapshotStage, Txn, Volume, VolumeId, VolumeStage,
+    SnapshotStage, Subject, Txn, Volume, VolumeId, VolumeStage,
 };
 
 use crate::{Refusal, World, world::Verdict};
@@ -27,8 +27,18 @@ use crate::{Refusal, World, world::Verdict};
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     pub txns: Vec<Txn>,
+    /// What the transactions do, for people.
+    pub steps: Vec<Brought>,
     /// What was not brought back, and why.
     pub left_out: Vec<String>,
+}
+
+/// One thing that a recovery writes, and why it must.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    pub about: Subject,
+    pub action: String,
+    pub why: &'static str,
 }
 
 /// What the reporting engines have of one volume.
@@ -56,6 +66,12 @@ pub fn recover(
         return Err(Refusal::Impossible { why });
     }
     recovery.txns.push(new_era(world, era));
+    let why = match world.read_only() {
+        Some(_) => "the pools know more than this store does, or another one",
+        None => "what comes back was made in another history than the store's",
+    };
+    let action = "start a new era, in which the controller may change things".into();
+    recovery.step(Subject::Cluster, action, why);
     Ok(recovery)
 }
 
@@ -113,6 +129,10 @@ fn new_era(world: &World, era: Era) -> Txn {
 }
 
 impl Recovery {
+    fn step(&mut self, about: Subject, action: String, why: &'static str) {
+        self.steps.push(Brought { about, action, why });
+    }
+
     /// Pools that engines found on their disks and the store does not know.
     fn pools(&mut self, world: &World) {
         for (node, view) in &world.nodes {
@@ -138,6 +158,9 @@ impl Recovery {
                     Revision::ZERO,
                 );
                 self.txns.push(with_name(world, txn, "pool", &name, &id.0));
+                let action = format!("bring its record back, on node {node}");
+                let why = "its disks carry it and the store does not know it";
+                self.step(Subject::Pool(*id), action, why);
             }
         }
     }
@@ -160,6 +183,14 @@ impl Recovery {
         // A record that the store kept must not speak for the copies that are here either.
         if absent.is_empty() || known.is_some() {
             self.write(world, carried, found, &roster, &absent);
+            let lost = accepted && !roster.absent(found).is_empty();
+            let why = match (absent.is_empty(), known.is_some()) {
+                (false, _) => "a copy that is not here may hold newer data",
+                (true, _) if lost => "the loss of newer data that is not here was accepted",
+                (true, true) => "its copies know more of it than the store does",
+                (true, false) => "its copies carry it and the store does not know it",
+            };
+            self.step(Subject::Volume(id), written(found, &absent), why);
         }
         if absent.is_empty() {
             self.snapshots(world, id, found);
@@ -225,6 +256,8 @@ impl Recovery {
                 Revision::ZERO,
             );
             self.txns.push(with_name(world, txn, "snapshot", &name, &id.0));
+            let why = "its copies carry it and the store does not know it";
+            self.step(Subject::Snapshot(id), "bring its record back".into(), why);
         }
     }
 }
@@ -258,6 +291,16 @@ fn is_up_to_date(world: &World, id: VolumeId, found: &Found<'_>, top: Roster) ->
         let epochs = found.copies.values().all(|(_, seen)| seen.epoch <= kept.epoch);
         found.newest.is_none() && kept.roster >= top && epochs && kept.healthy().next().is_some()
     })
+}
+
+/// What becomes of a volume's record.
+fn written(found: &Found<'_>, absent: &[ReplicaId]) -> String {
+    if absent.is_empty() {
+        let pools: BTreeSet<PoolId> = found.copies.values().map(|(_, seen)| seen.pool).collect();
+        let named: Vec<String> = pools.iter().map(|pool| format!("pool {pool}")).collect();
+        return format!("write its record as its copies have it: {}", named.join(", "));
+    }
+    "write that none of the copies here may serve it alone".into()
 }
 
 fn waits_for(carried: &Volume, absent: &[ReplicaId]) -> String {

@@ -47,21 +47,35 @@ pub struct Impact {
 
 pub(crate) fn preview(world: &World, request: &Request) -> Result<Preview, Problem> {
     let mut ahead = world.clone();
-    let txns = match request {
+    let (txns, brought, left_out) = match request {
         Request::Recover { era, accept_data_loss } => {
-            plan::recover(world, *era, accept_data_loss)?.txns
+            let recovery = plan::recover(world, *era, accept_data_loss)?;
+            (recovery.txns, recovery.steps, recovery.left_out)
         }
-        request => vec![plan::admit(world, request)?],
+        request => (vec![plan::admit(world, request)?], Vec::new(), Vec::new()),
     };
     for txn in &txns {
         commit(&mut ahead, txn);
     }
-    let (steps, waits) = look_ahead(&mut ahead, request.subject());
+    // What a recovery writes is no rule's step; the rules go on from there.
+    let mut steps: Vec<StepShown> = brought.iter().map(|step| shown(&ahead, step)).collect();
+    let mut waits: Vec<String> = left_out.iter().map(|words| readable(&ahead, words)).collect();
+    let (later, then) = look_ahead(&mut ahead, request.subject());
+    steps.extend(later);
+    waits.extend(then);
     let impact = impact(world, request);
     let mut preview =
         Preview { revision: world.revision, plan: String::new(), steps, waits, impact };
     preview.plan = preview.fingerprint();
     Ok(preview)
+}
+
+fn shown(world: &World, step: &plan::Brought) -> StepShown {
+    StepShown {
+        about: readable(world, &step.about.to_string()),
+        action: readable(world, &step.action),
+        why: step.why.to_owned(),
+    }
 }
 
 impl Preview {

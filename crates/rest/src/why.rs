@@ -1,6 +1,6 @@
 //! The causal chain: what holds a resource up, what holds that up, and what a person can do.
 
-use model::{HostId, Liveness, NodeId, PoolId, ReplicaHealth, Subject, Wait};
+use model::{HostId, Liveness, NodeId, PoolId, ReplicaHealth, Subject, VolumeId, Wait};
 use plan::World;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct Cause {
     pub because: Vec<Cause>,
 }
 
+/// A drain that waits for many volumes names the first ones: the others wait for much the same.
+const DRAIN_SHOWN_MAX: usize = 20;
+
 /// What can be asked about.
 pub(crate) const KINDS: &[&str] = &["volume", "node", "pool", "snapshot", "host", "cluster"];
 
@@ -54,6 +57,7 @@ pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem>
     let mut causes: Vec<Cause> = plan.waits.iter().map(|wait| cause(world, name, wait)).collect();
     causes.extend(standing(world, subject));
     causes.extend(refusals(world, subject));
+    causes.extend(drain(world, subject));
     Ok(Why {
         about: readable(world, &subject.to_string()),
         health: status.map_or(Health::Unknown, |status| status.health.into()),
@@ -178,6 +182,64 @@ fn standing(world: &World, subject: Subject) -> Option<Cause> {
         }
         _ => None,
     }
+}
+
+/// What a drain of the node still waits for, volume by volume; or that it is over.
+fn drain(world: &World, subject: Subject) -> Vec<Cause> {
+    let Subject::Node(id) = subject else { return Vec::new() };
+    let Some(view) = world.node(id).filter(|view| view.record.spec.draining) else {
+        return Vec::new();
+    };
+    let mut left: Vec<Cause> =
+        world.index.volume_ids_on(id).filter_map(|volume| left_here(world, id, volume)).collect();
+    if left.is_empty() {
+        let name = &view.record.meta.name;
+        let next_step =
+            format!("it can be stopped; to use it again, `holdfast drain {name} --cancel`");
+        let words = "it is drained: no copy and no target is left here".to_owned();
+        return vec![Cause { words, next_step: Some(next_step), because: Vec::new() }];
+    }
+    let more = left.len().saturating_sub(DRAIN_SHOWN_MAX);
+    left.truncate(DRAIN_SHOWN_MAX);
+    if more > 0 {
+        let words = format!("the drain waits for {more} more volumes");
+        left.push(Cause { words, next_step: None, because: Vec::new() });
+    }
+    left
+}
+
+/// What of a volume is on a node that is being drained, and what holds it up there.
+fn left_here(world: &World, node: NodeId, id: VolumeId) -> Option<Cause> {
+    let volume = &world.volume(id)?.record;
+    let layout = &volume.layout;
+    let has_copy = layout.replicas.iter().any(|replica| replica.node == node);
+    let has_target = layout.target.as_ref().is_some_and(|target| target.node == node);
+    let what = match (has_copy, has_target) {
+        (true, true) => "a copy and the target",
+        (true, false) => "a copy",
+        (false, true) => "the target",
+        (false, false) => return None,
+    };
+    let name = &volume.meta.name;
+    let plan = plan::plan(world, Subject::Volume(id));
+    let because = match &plan.step {
+        Some(step) => {
+            let words = format!("next: {}, because {}", step.action, step.why);
+            let words = readable(world, &words);
+            vec![Cause { words, next_step: None, because: Vec::new() }]
+        }
+        None => plan.waits.iter().map(|wait| cause(world, name, wait)).collect(),
+    };
+    let is_stuck = plan.waits.iter().any(|wait| matches!(wait, Wait::NoRoom { .. }));
+    let fewer = layout.replicas.len().saturating_sub(1).max(1);
+    let next_step = (is_stuck && has_copy).then(|| {
+        format!(
+            "add a node or a pool, or keep fewer copies: \
+             `holdfast scale {name} --replicas {fewer}`"
+        )
+    });
+    let words = format!("the drain waits for volume {name}, which has {what} here");
+    Some(Cause { words, next_step, because })
 }
 
 /// Copies of a volume that their engines will not make, and why.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fixtures::{Lab, Scene};
 use invariants::{Author, Records, check_all};
 use model::{Key, Record, Revision, Write};
-use plan::{Recovery, recover};
+use plan::{Brought, Recovery, recover};
 
 use crate::check_lines;
 
@@ -157,6 +157,42 @@ fn a_volume_that_was_being_deleted_stays_deleted() {
 fn nothing_is_recovered_without_a_dispute() {
     let scene = Scene::new(OLD);
     assert!(recover(&scene.world, scene.names.era("newest"), &BTreeSet::new()).is_err());
+}
+
+/// OP-5: a dry run tells, thing by thing, what would be written and why.
+#[test]
+fn a_recovery_tells_each_of_its_steps_with_a_reason() {
+    let told = |returned: &[&str], accepted: &[&str]| {
+        let scene = Scene::new(OLD).with_store_lost(returned);
+        let accepted: BTreeSet<_> = accepted.iter().map(|name| scene.names.volume(name)).collect();
+        let recovery = recover(&scene.world, scene.names.era("newest"), &accepted).unwrap();
+        let line =
+            |step: &Brought| format!("{}: {}, because {}", step.about, step.action, step.why);
+        let lines = recovery.steps.iter().map(|step| scene.names.readable(&line(step)));
+        lines.collect::<Vec<_>>()
+    };
+    let unknown = "its disks carry it and the store does not know it";
+    let pool = |name: &str, node: &str| {
+        format!("pool {name}: bring its record back, on node {node}, because {unknown}")
+    };
+    let era = "cluster: start a new era, in which the controller may change things, because the \
+               pools know more than this store does, or another one";
+    let all = [
+        pool("a1", "a"),
+        pool("b1", "b"),
+        pool("c1", "c"),
+        "volume v: write its record as its copies have it: pool a1, pool b1, because its copies \
+         carry it and the store does not know it"
+            .into(),
+        "snapshot s: bring its record back, because its copies carry it and the store does not \
+         know it"
+            .into(),
+        era.into(),
+    ];
+    assert_eq!(told(&["a", "b", "c"], &[]), all);
+    assert_eq!(told(&["a", "c"], &[]), [pool("a1", "a"), pool("c1", "c"), era.into()]);
+    let accepted = told(&["a", "c"], &["v"]);
+    assert!(accepted[2].ends_with("the loss of newer data that is not here was accepted"));
 }
 
 /// OP-5: what came back is served again, after a resync, and keeps every promise.

@@ -29,8 +29,12 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(scene: &str) -> Self {
+        Self::of(Lab::new(scene))
+    }
+
+    pub fn of(lab: Lab) -> Self {
         let lead = Lead { is_own: true, is_taken: true, address: None };
-        let lab = Arc::new(Mutex::new((Lab::new(scene), BTreeMap::new())));
+        let lab = Arc::new(Mutex::new((lab, BTreeMap::new())));
         Self { lab, lead, turns: watch::Sender::new(0) }
     }
 

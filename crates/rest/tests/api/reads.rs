@@ -1,7 +1,10 @@
 //! What is shown.
 
+use axum::http::Method;
+use fixtures::{Lab, Scene};
 use rest::{
-    ClusterShown, EventShown, Health, NodeShown, Page, PoolShown, ReplicaShown, VolumeShown, Why,
+    Answer, ClusterShown, EventShown, Health, NodeShown, Page, PoolShown, ReplicaShown,
+    VolumeShown, Why,
 };
 use serde_json::Value;
 
@@ -78,6 +81,45 @@ async fn why_names_the_machine_behind_a_wait_and_the_next_step() {
     let text = serde_json::to_string(&why).unwrap();
     assert!(text.contains("node c does not answer"), "{text}");
     assert!(text.contains("holdfast forget node c"), "{text}");
+}
+
+/// HA-8: a drain that cannot go on names the volume, what holds it up, and the way out.
+#[tokio::test]
+async fn why_a_node_is_not_drained_yet_names_the_volumes_it_waits_for() {
+    let why = |scene: &'static str| async move {
+        let server = Bench::new(scene).start().await;
+        let why: Why = server.client.get("/v1/why/node/a").await.unwrap();
+        why.causes
+    };
+    let stuck = "node a draining; node b c; pool a1 b1 c1 100G; host h; \
+                 volume v 10G x3 publish=h on=b: a1, b1, c1; volume w 10G x2: b1, c1";
+    let causes = why(stuck).await;
+    assert_eq!(causes.len(), 1, "{causes:?}");
+    assert_eq!(causes[0].words, "the drain waits for volume v, which has a copy here");
+    let next = causes[0].next_step.as_deref().unwrap_or_default();
+    assert!(next.contains("holdfast scale v --replicas 2"), "{next}");
+    let behind = &causes[0].because[0].words;
+    assert!(behind.contains("no pool can take another replica"), "{behind}");
+
+    let done = "node a draining; node b c; pool a1 b1 c1 100G; volume v 10G x2: b1, c1";
+    let causes = why(done).await;
+    assert!(causes[0].words.contains("it is drained"), "{causes:?}");
+}
+
+/// OP-5: what a recovery would bring back, and what it would leave out, is told beforehand.
+#[tokio::test]
+async fn a_dry_run_of_a_recovery_lists_what_it_would_write() {
+    let old = "node a b c; pool a1 b1 c1; volume v 1G x2: a1, b1; volume w 1G x1: c1";
+    let scene = Scene::new(old).with_store_lost(&["a", "c"]);
+    let server = Bench::of(Lab::from(scene)).start().await;
+    let path = "/v1/recover?dry-run=true";
+    let body = serde_json::json!({});
+    let asked = server.client.change::<_, Value>(Method::POST, path, None, Some(&body)).await;
+    let Ok(Answer::Preview(preview)) = asked else { panic!("no preview: {asked:?}") };
+    let about: Vec<&str> = preview.steps.iter().map(|step| step.about.as_str()).collect();
+    assert_eq!(about[..4], ["pool a1", "pool c1", "volume w", "cluster"], "{preview:?}");
+    assert!(preview.steps.iter().all(|step| !step.why.is_empty()));
+    assert!(preview.waits.iter().any(|wait| wait.starts_with("volume v: pool")), "{preview:?}");
 }
 
 #[tokio::test]
