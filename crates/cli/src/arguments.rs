@@ -113,6 +113,9 @@ pub struct Manner {
     /// Refuse if the plan is not the one that a dry run showed
     #[arg(long, value_name = "PLAN")]
     pub if_plan: Option<String>,
+    /// Refuse if its spec was changed since this revision (`spec_revision` in `get -o json`)
+    #[arg(long, value_name = "REVISION")]
+    pub if_revision: Option<u64>,
     /// Do not wait until it is done
     #[arg(long)]
     pub no_wait: bool,

@@ -97,7 +97,9 @@ async fn send(
         path = format!("{path}?{}", change.query.join("&"));
     }
     let (kind, done) = (change.kind, change.done);
-    let sending = client.change(change.method, &path, change.if_match, change.body.as_ref());
+    // What a person saw counts for more than what was read just now.
+    let if_match = manner.if_revision.or(change.if_match);
+    let sending = client.change(change.method, &path, if_match, change.body.as_ref());
     let answer: Answer<Value> = progress::beside(client, kind, &change.name, sending).await?;
     match answer {
         Answer::Preview(preview) => match manner.output {

@@ -63,7 +63,16 @@ async fn an_operator_makes_publishes_resizes_cordons_and_deletes() {
     assert!(told.contains("PublishVolume was asked for"), "{told}");
     assert_eq!(done(&client, "unpublish v1 --host h7").await, "volume/v1 unpublished\n");
     assert_eq!(done(&client, "label n1 zone=z1").await, "node/n1 labelled\n");
-    assert_eq!(done(&client, "cordon n1").await, "node/n1 cordoned\n");
+    let (words, succeeded) = say(&client, "cordon n1 --if-revision 99").await;
+    assert!(!succeeded && words.contains("not 99: read it again"), "{words}");
+    let node: rest::NodeShown = client.get("/v1/nodes/n1").await.unwrap();
+    let words = format!("cordon n1 --if-revision {}", node.node.meta.spec_revision);
+    assert_eq!(done(&client, &words).await, "node/n1 cordoned\n");
+    for words in ["drain n1", "forget node n1", "delete pool p3", "forget pool p3", "scale v1"] {
+        let more = if words.starts_with("scale") { " --replicas 3" } else { "" };
+        let (said, succeeded) = say(&client, &format!("{words}{more} --if-revision 99")).await;
+        assert!(!succeeded && said.contains("read it again"), "{words}: {said}");
+    }
     assert!(done(&client, "get nodes").await.contains("cordoned"));
     assert_eq!(done(&client, "uncordon n1").await, "node/n1 uncordoned\n");
     assert_eq!(done(&client, "delete volume v1").await, "volume is gone\n");
