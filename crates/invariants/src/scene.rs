@@ -443,6 +443,7 @@ fn made(volume: &Volume, replica: &Replica) -> ReplicaSeen {
         birth: None,
         snapshots: BTreeMap::new(),
         carried: None,
+        instance: None,
     }
 }
 

@@ -123,6 +123,10 @@ pub struct ReplicaSeen {
     /// What the pool keeps of the volume's record and at which revision. Whole inventories bring
     /// it, differences do not.
     pub carried: Option<(Revision, Box<Volume>)>,
+    /// This import of its pool, another one after each start: a target that has only spoken with an
+    /// earlier one cannot count on it.
+    #[serde(default)]
+    pub instance: Option<InstanceId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +179,9 @@ pub struct ChildSeen {
     /// Its pool has no space for what it lacks.
     #[serde(default)]
     pub is_full: bool,
+    /// The import that the target spoke with last, if it did.
+    #[serde(default)]
+    pub instance: Option<InstanceId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

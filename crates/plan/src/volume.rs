@@ -15,7 +15,7 @@ mod target;
 
 use model::{Subject, VolumeId, Wait};
 
-pub use self::look::Look;
+pub use self::look::{Copy, Look};
 use crate::{Plan, Step, World};
 
 type Rule = fn(&Look<'_>, &mut alloc::vec::Vec<Wait>) -> Option<(crate::Action, crate::Why)>;

@@ -42,7 +42,7 @@ pub struct VolumeStatus {
     pub status: Status,
     /// It is made, and published if that was asked for.
     pub available: bool,
-    /// Copies that hold all acknowledged data, as far as is recorded.
+    /// Copies that hold all acknowledged data, as far as is recorded and seen.
     pub healthy_copies: usize,
 }
 
@@ -131,7 +131,7 @@ pub struct ReplicaShown {
     pub pool: String,
     pub node: String,
     pub replica: Replica,
-    /// Recorded as holding all acknowledged data.
+    /// Recorded as holding all acknowledged data, and not started anew since.
     pub healthy: bool,
     /// Progress of a running copy, in percent.
     #[serde(default)]

@@ -302,7 +302,7 @@ impl State {
 
     fn note_target(&mut self, volume: VolumeId, item: &TargetItem) {
         let known = self.targets.get(&volume).filter(|seen| seen.epoch == item.epoch).cloned();
-        let child = ChildSeen { copied: None, is_full: false };
+        let child = ChildSeen { copied: None, is_full: false, instance: None };
         let children = item.children.iter().map(|each| (each.replica, child)).collect();
         let health = known.map_or(TargetHealth::Starting, |seen| seen.health);
         let seen = TargetSeen {
@@ -390,6 +390,7 @@ impl Disks {
             birth: Some(mark),
             snapshots: BTreeMap::new(),
             carried: None,
+            instance: None,
         });
         seen.size = seen.size.max(item.size);
         let admitted = item.admission.map_or(Epoch::ZERO, |admission| admission.epoch);

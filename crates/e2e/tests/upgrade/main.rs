@@ -23,8 +23,8 @@ use e2e::{
     binary,
 };
 use local::{Cluster, Member, Network, watch::until};
-use model::Bytes;
-use rest::{Client, ClusterShown};
+use model::{Bytes, InstanceId};
+use rest::{Client, ClusterShown, NodeShown};
 use tempfile::TempDir;
 
 use self::watch::Watch;
@@ -74,12 +74,13 @@ impl Rolling {
     /// Stops one in good order, starts it as the other build, and waits for health.
     async fn replace(&mut self, member: Member, build: Build) {
         let began = Instant::now();
+        let before = self.process_of(member).await;
         self.cluster.stop(member).unwrap();
-        if matches!(member, Member::Engine(_)) {
-            self.missed().await;
-        }
         self.cluster.binary.path = self.binary(build).clone();
         self.cluster.start(member).unwrap();
+        if before.is_some() {
+            self.followed(member, before).await;
+        }
         self.healed().await;
         println!(
             "{:6.1} s  {member} is of {build:?}: {:.1} s",
@@ -88,11 +89,24 @@ impl Rolling {
         );
     }
 
-    /// One that is back before it was missed looks well for a moment, and is not yet.
-    async fn missed(&self) {
-        until("a copy to be missed", PATIENCE, || async {
-            let volume = self.asking.volume(mixed::VOLUME).await?;
-            Ok((volume.status.healthy_copies < 3).then_some(()))
+    /// The process that a node has on record.
+    async fn process_of(&self, member: Member) -> Option<InstanceId> {
+        let Member::Engine(_) = member else { return None };
+        until("a node's record", PATIENCE, || async {
+            let nodes = self.asking.all::<NodeShown>("/v1/nodes").await?;
+            let node = nodes.into_iter().find(|shown| shown.node.meta.name == member.to_string());
+            Ok(node.and_then(|shown| shown.node.layout.instance))
+        })
+        .await
+        .ok()
+    }
+
+    /// From the moment on that the new process is on record, the volume is not called healthy
+    /// before its copy is.
+    async fn followed(&self, member: Member, before: Option<InstanceId>) {
+        until("the new process on record", PATIENCE, || async {
+            let now = self.process_of(member).await;
+            Ok((now.is_some() && now != before).then_some(()))
         })
         .await
         .unwrap();

@@ -66,6 +66,7 @@ impl Shard {
                     birth: None,
                     snapshots: BTreeMap::new(),
                     carried: None,
+                    instance: None,
                 };
                 seen.insert(item.id, absent);
             }
@@ -95,6 +96,7 @@ impl Shard {
             birth: state.birth,
             snapshots: snapshots.collect(),
             carried,
+            instance: machine.map(mirror::Replica::instance),
         }
     }
 

@@ -191,7 +191,9 @@ impl<D: Clone> Target<D> {
             self.lose(turn, slot, Why::Restarted);
             return;
         }
-        child.instance = Some(state.instance);
+        if child.instance.replace(state.instance) != Some(state.instance) {
+            turn.put(Output::Seen);
+        }
         child.is_reborn = false;
         if is_in_use {
             child.send_again(turn);

@@ -108,7 +108,7 @@ impl<D: Clone> Target<D> {
             matches!(child.stand, Stand::Imaging | Stand::Rebuilding | Stand::Joining);
         let is_syncing = child.stand == Stand::Healthy && !child.lacks.is_empty();
         let copied = (is_copied_to || is_syncing).then(|| self.percent(child.lacks.count()));
-        ChildSeen { copied, is_full: child.is_full }
+        ChildSeen { copied, is_full: child.is_full, instance: child.instance }
     }
 
     /// How much of a volume is copied when this many regions are not.

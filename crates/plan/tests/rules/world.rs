@@ -201,7 +201,7 @@ fn report(old: Inventory, random: &mut Random) -> Inventory {
         }
         target.hosts.clear();
         for child in target.children.values_mut() {
-            *child = ChildSeen { copied: Some(7), is_full: false };
+            *child = ChildSeen { copied: Some(7), is_full: false, instance: None };
         }
         target.epoch.0 += u64::from(random.one_in(3));
     }

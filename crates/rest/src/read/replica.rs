@@ -30,14 +30,17 @@ fn make(world: &World, volume: &Volume, replica: &Replica) -> ReplicaShown {
     let inventory = node.and_then(|view| view.inventory.as_ref());
     let target = inventory.and_then(|inventory| inventory.targets.get(&volume.meta.id));
     let child = target.and_then(|seen| seen.children.get(&replica.id));
+    let is_behind = plan::behind(world, volume.meta.id).contains(&replica.id);
+    let is_recorded = membership.is_some_and(|membership| membership.is_healthy(replica.id));
     ReplicaShown {
         volume: volume.meta.name.clone(),
         pool: pool_name(world, replica.pool),
         node: node_name(world, replica.node),
         replica: replica.clone(),
-        healthy: membership.is_some_and(|membership| membership.is_healthy(replica.id)),
+        healthy: is_recorded && !is_behind,
         copied: child.and_then(|child| child.copied),
         seen: match world.standing(volume, replica) {
+            Standing::Usable(_) if is_behind => "online, not yet known to its target".into(),
             Standing::Usable(_) => "online".into(),
             Standing::Unmade => "not yet made".into(),
             Standing::Unknown => "not heard".into(),

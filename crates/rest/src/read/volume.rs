@@ -23,7 +23,7 @@ pub(super) fn shown(world: &World, id: VolumeId) -> Option<VolumeShown> {
         status: VolumeStatus {
             status: status(world, Subject::Volume(id)),
             available: is_available(&view.record),
-            healthy_copies: world.redundancy(id),
+            healthy_copies: world.redundancy(id).saturating_sub(plan::behind(world, id).len()),
         },
     })
 }

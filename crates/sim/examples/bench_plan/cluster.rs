@@ -200,6 +200,7 @@ impl Shape {
                     birth: None,
                     snapshots: BTreeMap::new(),
                     carried: None,
+                    instance: None,
                 };
                 all[self.pool_of(index, copy)].replicas.insert(replica.id, seen);
             }

@@ -188,7 +188,7 @@ impl Target {
         let kept = self.children.iter().filter(|(id, _)| !retired(id));
         let children = kept.map(|(id, child)| {
             let copying = self.is_copied_to(*id).then(|| child.percent());
-            (*id, ChildSeen { copied: copying, is_full: child.is_full })
+            (*id, ChildSeen { copied: copying, is_full: child.is_full, instance: None })
         });
         TargetSeen {
             epoch: self.epoch,

@@ -82,6 +82,7 @@ impl Engine {
                     birth: None,
                     snapshots: BTreeMap::new(),
                     carried: None,
+                    instance: None,
                 };
                 seen.insert(item.id, absent);
             }
@@ -136,5 +137,6 @@ fn replica_seen(pool: &PoolDisk, replica: &ReplicaDisk) -> ReplicaSeen {
         birth: replica.birth,
         snapshots: snapshots.collect(),
         carried: pool.volumes.get(&replica.volume).cloned(),
+        instance: None,
     }
 }
