@@ -3,8 +3,9 @@
 //! A caller hands over an operation together with everything that it needs (buffers, handles) and
 //! gets it all back with the completion. So memory that the kernel may still touch has no other
 //! owner, whatever becomes of the caller. This is the only crate with unsafe code: handing an entry
-//! to the ring (`ring::queue`) and one `ioctl` (`disk::discard`). Miri knows no `io_uring`, so that
-//! surface is kept this small and the same suite runs on the backend that has none of it.
+//! to the ring (`ring::queue`), one `ioctl` (`disk::discard`) and the count of a thread's switches
+//! (`reactor`). Miri knows no `io_uring`, so that surface is kept this small and the same suite runs
+//! on the backend that has none of the first.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod limits;

@@ -8,7 +8,9 @@
 //! A core that others want is no place to look. Measured on two cores that builds kept busy: a
 //! reactor which looked regardless answered a tenth of what a sleeping one did, because it was
 //! preempted for milliseconds with work before it. So while looking it offers the core now and
-//! then; if somebody took it, it rests from looking, the longer the more often that happens.
+//! then; if somebody took it, it rests from looking, the longer the more often that happens. An
+//! interrupt is nobody: a disk whose interrupts came to this core made a reactor rest that had the
+//! core to itself, and small reads from that disk took twice their time.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +29,8 @@ const SHORT_GAP: Duration = LONGEST_LOOK.saturating_add(Duration::from_micros(18
 /// peer on the same core waits no longer than this.
 pub(crate) const OFFER_EVERY: Duration = Duration::from_micros(10);
 
-/// A look that stood still for longer than this was not running.
+/// A look that stood still for longer than this was not running: somebody had the core, or an
+/// interrupt.
 pub(crate) const STANDSTILL: Duration = Duration::from_micros(30);
 
 /// The first rest; doubled each time that looking is disturbed again, up to the longest. Each try
