@@ -4,8 +4,8 @@
 //! gets it all back with the completion. So memory that the kernel may still touch has no other
 //! owner, whatever becomes of the caller. This is the only crate with unsafe code: handing an entry
 //! to the ring (`ring::queue`), one `ioctl` (`disk::discard`) and the count of a thread's switches
-//! (`reactor`). Miri knows no `io_uring`, so that surface is kept this small and the same suite runs
-//! on the backend that has none of the first.
+//! (`reactor`). Miri knows no `io_uring`, so that surface is kept this small and the same suite
+//! runs on the backend that has none of the first.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod limits;
