@@ -18,7 +18,7 @@ use std::{
 
 use model::{Epoch, HostId, NodeId, PathFailure, PathHealth, PathItem, PathSeen, Time, VolumeId};
 use tokio::sync::Notify;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use self::sysfs::{Controller, State, Tree};
 use crate::{
@@ -49,6 +49,10 @@ pub struct Kernel {
     /// Since when a controller is not live that was.
     lost: BTreeMap<String, Time>,
     was_live: BTreeSet<String>,
+    /// Controllers that were replaced, and since when.
+    replaced: BTreeMap<String, Instant>,
+    /// How long a replaced one that is still live may stay.
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -97,6 +101,8 @@ impl Kernel {
             made_for: BTreeMap::new(),
             lost: BTreeMap::new(),
             was_live: BTreeSet::new(),
+            replaced: BTreeMap::new(),
+            patience: limits::REPLACED_FOR,
         };
         kernel.remember(before);
         Ok(kernel)
@@ -125,7 +131,7 @@ impl Kernel {
     fn settle(&mut self, volume: VolumeId, controllers: &[&Controller]) {
         if self.leaving.contains(&volume) {
             for controller in controllers {
-                self.remove(controller);
+                self.remove(volume, controller);
             }
             if controllers.is_empty() {
                 self.leaving.remove(&volume);
@@ -138,6 +144,10 @@ impl Kernel {
         }
         let (epoch, node) = (wish.item.epoch, wish.item.node);
         let there = controllers.iter().find(|c| wish.at.is_some() && c.address == wish.at);
+        if let Some(wanted) = there {
+            // It may have been replaced before the target came back to its node.
+            self.replaced.remove(&wanted.name);
+        }
         match there {
             None => {
                 let again = wish.attempt.as_ref().is_none_or(Attempt::is_to_be_repeated);
@@ -152,27 +162,52 @@ impl Kernel {
                 // Without its last path the device would be gone, and with it the application's.
                 for old in controllers.iter().filter(|old| old.name != controller.name) {
                     if controller.is_joined {
-                        self.remove(old);
+                        self.replace(volume, old);
                     }
                 }
             }
             // The old target was at the same address: the session with it is of no use any more.
             Some(controller) if controller.state == State::Live => {
                 info!(%volume, %epoch, "resetting a path to a target that is gone");
-                if let Err(error) = self.tree.reset(controller) {
-                    warn!(%volume, %error, "a path cannot be reset");
-                }
+                self.tell(volume, controller, Tree::reset);
             }
             Some(_) => {}
         }
     }
 
-    fn remove(&self, controller: &Controller) {
-        if controller.state == State::Deleting {
-            return;
+    /// One that is live is left alone for a while. Its target is fenced and may be silent: the
+    /// kernel sees that by itself and gives what is under way to the other path, but not while it
+    /// removes a path, which then waits for answers half a minute.
+    fn replace(&mut self, volume: VolumeId, old: &Controller) {
+        let since = self.replaced.entry(old.name.clone()).or_insert_with(Instant::now);
+        if old.state != State::Live || since.elapsed() >= self.patience {
+            self.remove(volume, old);
         }
-        if let Err(error) = self.tree.delete(controller) {
-            warn!(controller = controller.name, %error, "a path cannot be removed");
+    }
+
+    fn remove(&self, volume: VolumeId, controller: &Controller) {
+        if matches!(controller.state, State::Live | State::Coming) {
+            self.tell(volume, controller, Tree::delete);
+        }
+    }
+
+    /// In a thread of its own: the kernel answers when it is done, and other volumes cannot wait.
+    fn tell(
+        &self,
+        volume: VolumeId,
+        to: &Controller,
+        what: fn(&Tree, &Controller) -> io::Result<()>,
+    ) {
+        let (tree, to, bell) = (self.tree.clone(), to.clone(), Arc::clone(&self.bell));
+        let telling = move || {
+            // One that is gone or under way already is told by another.
+            if let Err(error) = what(&tree, &to) {
+                debug!(%volume, controller = to.name, %error, "the kernel refused a change");
+            }
+            bell.notify_one();
+        };
+        if let Err(error) = thread::Builder::new().name("change".into()).spawn(telling) {
+            warn!(%volume, %error, "no thread to change a path with");
         }
     }
 
@@ -183,10 +218,11 @@ impl Kernel {
         let (address, tree, bell) =
             (wish.item.address.clone(), self.tree.clone(), Arc::clone(&self.bell));
         let common = format!(
-            "nqn={},hostnqn={},hostid={},keep_alive_tmo=5,reconnect_delay=1,ctrl_loss_tmo={}",
+            "nqn={},hostnqn={},hostid={},keep_alive_tmo={},reconnect_delay=1,ctrl_loss_tmo={}",
             volume.nqn(),
             self.host_nqn,
             self.host,
+            limits::KEEP_ALIVE.as_secs(),
             self.give_up.as_secs(),
         );
         let connecting = move || {
@@ -201,7 +237,11 @@ impl Kernel {
 
     fn held(&mut self, volume: VolumeId, controllers: &[&Controller]) -> Held {
         let mut paths: Vec<PathSeen> = Vec::new();
-        for controller in controllers {
+        // One that is replaced counts no more; only who leaves waits until it is gone.
+        let is_leaving = self.leaving.contains(&volume);
+        let replaced = self.replaced.clone();
+        let counts = |of: &&&Controller| is_leaving || !replaced.contains_key(&of.name);
+        for controller in controllers.iter().filter(counts) {
             let wanted = self
                 .wanted
                 .get(&volume)
@@ -303,6 +343,7 @@ impl Paths for Kernel {
         let names: BTreeSet<&String> = ours.iter().map(|(_, c)| &c.name).collect();
         self.lost.retain(|name, _| names.contains(name));
         self.was_live.retain(|name| names.contains(name));
+        self.replaced.retain(|name, _| names.contains(name));
         let mut volumes: BTreeSet<VolumeId> = ours.iter().map(|(volume, _)| *volume).collect();
         volumes.extend(self.wanted.keys().chain(&self.leaving));
         let mut all = BTreeMap::new();

@@ -13,6 +13,15 @@ pub const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 /// files costs nothing, and a lost path is known well before the controller needs it.
 pub const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// What the kernel waits for a sign of life from a target. It asks for one within half of that, so
+/// that a silent target is noticed within 3 s, which is when its successor serves (a node counts as
+/// dead after 2.5 s).
+pub const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+/// How long a path of the kernel's may stay live after it was replaced: longer than the kernel
+/// takes to notice that nobody answers there.
+pub const REPLACED_FOR: Duration = Duration::from_secs(5);
+
 /// How often it is told which nodes answered. A node that falls silent lives that much longer.
 pub const HEARD_EVERY: Duration = Duration::from_millis(250);
 

@@ -28,13 +28,21 @@ says /dev/nvme "$HOLDFAST" attach music --run /run/holdfast
 device=$(grep -o '/dev/nvme.*' /run/out)
 is_served_by() { nvme list-subsys | grep -q "trsvcid=$1.* live"; }
 
+# The device itself counts nothing: its paths do.
+written() { cat /sys/block/nvme*c*n1/stat | awk '{ sum += $5 } END { print sum }'; }
+is_writing() { test "$(written)" -gt $((before + 40)); }
+
 # Writes for some seconds, while the named thing is done.
 writes_while() {
     verify --filename="$device" --rw=randwrite --bs=16k --iodepth=4 --size=8M --rate_iops=80 \
         > /run/fio 2>&1 &
-    sleep 1
+    before=$(written)
+    until_so is_writing
     host_does "$1"
     wait $! || fail "fio: $(cat /run/fio)"
+    # Of its fields the one with the longest time that a write took.
+    pause=$(cut -d ';' -f 80 /run/fio | cut -d . -f 1)
+    step "longest pause $((pause / 1000)) ms"
 }
 
 step "the target's process is killed: the device follows to another node"
@@ -44,7 +52,15 @@ until_so sh -c 'nvme list-subsys | grep live > /run/after'
 ! grep -q -F "$(grep live /run/before)" /run/after || fail "it has not moved: $(cat /run/after)"
 test "$(grep -c tcp /run/after)" = 1 || fail "a dead path is left: $(cat /run/after)"
 
+step "the target falls silent: the device follows"
+until_so sh -c '"$0" get volumes | grep "music.*2/2 *healthy"' "$HOLDFAST"
+writes_while stop
+# The kernel would wait 30 s for answers; an emulated machine that has little time needs some.
+test "$pause" -lt 20000000 || fail "the kernel waited for a target that was replaced"
+host_does go-on
+
 step "its node is drained: the device follows again"
+nvme list-subsys | grep live > /run/after
 writes_while drain
 until_so sh -c '! nvme list-subsys | grep -F "$(cat /run/after)"'
 says live nvme list-subsys

@@ -9,7 +9,12 @@ mod guest;
 #[allow(dead_code, reason = "other tests need more of it")]
 mod rig;
 
-use std::{fs, net::TcpListener, path::Path, process::Command};
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use guest::Guest;
 use rig::{HOLDFAST, Running, succeed};
@@ -84,15 +89,21 @@ fn a_linux_host_keeps_its_device_while_the_target_is_killed_and_moved() {
     };
     let share = tempfile::tempdir().unwrap();
     let facts = [("PORT", &*first), ("HOLDFAST", HOLDFAST)];
+    let mut stopped = PathBuf::new();
     Guest::boot(share.path(), include_str!("cluster.sh"), &facts).run(|asked| match asked {
-        "kill" => kill(&data.join(node())),
+        "kill" => signal("-9", &data.join(node())),
+        "stop" => {
+            stopped = data.join(node());
+            signal("-STOP", &stopped);
+        }
+        "go-on" => signal("-CONT", &stopped),
         "drain" => drop(say(&["drain", &node()])),
         other => panic!("{other}"),
     });
 }
 
-/// `kill -9` of the engine whose state is in this folder.
-fn kill(state: &Path) {
+/// A signal for the engine whose state is in this folder.
+fn signal(which: &str, state: &Path) {
     let state = state.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
     let is_it = |process: &Path| {
@@ -101,7 +112,7 @@ fn kill(state: &Path) {
         words.any(|word| word == b"engine") && words.any(|word| word == state.as_bytes())
     };
     let process = processes.into_iter().find(|process| is_it(process)).unwrap();
-    succeed(Command::new("kill").arg("-9").arg(process.file_name().unwrap()));
+    succeed(Command::new("kill").arg(which).arg(process.file_name().unwrap()));
 }
 
 fn uuid(digit: char) -> String {

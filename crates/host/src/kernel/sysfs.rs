@@ -34,8 +34,10 @@ pub(super) struct Controller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Live,
-    /// New, connecting again, or being reset.
+    /// New, or connecting again.
     Coming,
+    /// What was under way is being taken back; a removal would be in its way.
+    Resetting,
     Deleting,
 }
 
@@ -111,7 +113,8 @@ fn controller(folder: &Path) -> Option<Controller> {
     let id = subsystem.rsplit(':').next().and_then(|id| id.parse().ok()).map(VolumeId);
     let state = match read(folder, "state")?.as_str() {
         "live" => State::Live,
-        "new" | "resetting" | "connecting" => State::Coming,
+        "new" | "connecting" => State::Coming,
+        "resetting" => State::Resetting,
         _ => State::Deleting,
     };
     let volume = id.filter(|id| id.nqn() == subsystem);

@@ -80,6 +80,11 @@ impl Fake {
         }
     }
 
+    /// The kernel has noticed that nobody answers there, and what it does about it.
+    fn now_is(&self, controller: &str, state: &str) {
+        fs::write(self.class().join(controller).join("state"), format!("{state}\n")).unwrap();
+    }
+
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.class()).into_iter().flatten();
         let mut names: Vec<String> =
@@ -122,6 +127,17 @@ fn until(fake: &mut Fake, kernel: &mut Kernel, epoch: u64, expected: &[(u64, Pat
     }
 }
 
+/// Looks until these controllers are left.
+fn until_left(fake: &mut Fake, kernel: &mut Kernel, expected: &[&str]) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while fake.names() != expected {
+        kernel.look();
+        fake.work(2);
+        assert!(Instant::now() < end, "{:?}, expected {expected:?}", fake.names());
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn a_kernel_without_fabrics_is_refused_with_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +158,12 @@ fn a_path_is_replaced_by_one_that_is_live() {
     let held = kernel.look().remove(&VOLUME).unwrap();
     assert_eq!(held.paths[0].epoch, Epoch(1), "the old one stays until the new one is live");
     until(&mut fake, &mut kernel, 2, &[(2, PathHealth::Live)]);
-    assert_eq!(fake.names(), ["nvme1"]);
+    assert_eq!(fake.names(), ["nvme0", "nvme1"], "the kernel has not noticed yet");
+    fake.now_is("nvme0", "resetting");
+    until(&mut fake, &mut kernel, 2, &[(2, PathHealth::Live)]);
+    assert_eq!(fake.names(), ["nvme0", "nvme1"], "a removal would be in the way of the reset");
+    fake.now_is("nvme0", "connecting");
+    until_left(&mut fake, &mut kernel, &["nvme1"]);
     kernel.leave(VOLUME);
     until(&mut fake, &mut kernel, 2, &[]);
     assert!(fake.names().is_empty());
@@ -172,7 +193,9 @@ fn a_path_stays_until_the_volume_is_found_through_the_new_one() {
     }
     join(&fake.class().join("nvme1"), "optimized");
     until(&mut fake, &mut kernel, 2, &[(2, PathHealth::Live)]);
-    assert_eq!(fake.names(), ["nvme1"]);
+    // Its target answers: the kernel would never give it up.
+    kernel.patience = Duration::ZERO;
+    until_left(&mut fake, &mut kernel, &["nvme1"]);
 }
 
 /// HA-3: a target that was started again at the same address is another one.
@@ -187,6 +210,20 @@ fn a_session_with_an_older_target_at_the_same_address_is_reset() {
     assert_eq!(fake.names(), ["nvme0"]);
 }
 
+/// HA-3: a target that comes back before its old path went is followed there.
+#[test]
+fn a_path_that_was_replaced_counts_again_when_the_target_returns_to_it() {
+    let mut fake = Fake::new();
+    let mut kernel = fake.kernel(None);
+    kernel.follow(VOLUME, &item(1, 4420, 1));
+    until(&mut fake, &mut kernel, 1, &[(1, PathHealth::Live)]);
+    kernel.follow(VOLUME, &item(2, 4421, 2));
+    until(&mut fake, &mut kernel, 2, &[(2, PathHealth::Live)]);
+    assert_eq!(fake.names(), ["nvme0", "nvme1"]);
+    kernel.follow(VOLUME, &item(1, 4420, 3));
+    until(&mut fake, &mut kernel, 3, &[(3, PathHealth::Live)]);
+}
+
 /// HA-1: a controller that is not live any more is reported as lost, once.
 #[test]
 fn a_controller_that_reconnects_is_a_failed_path() {
@@ -194,7 +231,7 @@ fn a_controller_that_reconnects_is_a_failed_path() {
     let mut kernel = fake.kernel(None);
     kernel.follow(VOLUME, &item(1, 4420, 1));
     until(&mut fake, &mut kernel, 1, &[(1, PathHealth::Live)]);
-    fs::write(fake.class().join("nvme0/state"), "connecting\n").unwrap();
+    fake.now_is("nvme0", "connecting");
     let lost = kernel.look().remove(&VOLUME).unwrap().paths[0].health;
     assert!(matches!(lost, PathHealth::Failed { kind: PathFailure::Reset, .. }), "{lost:?}");
     assert_eq!(kernel.look().remove(&VOLUME).unwrap().paths[0].health, lost);
