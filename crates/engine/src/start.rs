@@ -79,6 +79,8 @@ pub enum Records {
 pub enum StartError {
     #[error("cannot listen on {at}")]
     Listen { at: SocketAddr, source: uring::IoError },
+    #[error("{at} is no address that others can dial: say --advertise HOST:PORT")]
+    Anywhere { at: SocketAddr },
     #[error("cannot listen on {at}")]
     Admin { at: SocketAddr, source: std::io::Error },
     #[error("no reactor can be had")]
@@ -110,6 +112,9 @@ pub struct Served {
 pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, StartError> {
     let instance = InstanceId(Uuid::new_v4());
     let at = settings.listen;
+    if at.ip().is_unspecified() && settings.advertise.is_none() {
+        return Err(StartError::Anywhere { at });
+    }
     let listener = listen(at).await?;
     let address = listener.local_addr().unwrap_or(at);
     let (notices, questions) = mpsc::unbounded_channel();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -134,6 +135,19 @@ fn a_listener_beyond_loopback_needs_certificates_or_the_word_for_it() {
     let state = rig.text("s");
     let posing = ["engine", "--controller", "x:1", "--state", &state, "--pki", &engine];
     refused(&[&posing[..], &["--name", "n2"]].concat(), "is not that of the certificate");
+}
+
+/// Peers and hosts would dial themselves.
+#[test]
+fn an_engine_that_listens_anywhere_is_told_where_others_dial() {
+    let rig = Rig::new();
+    let state = rig.text("s");
+    let anywhere = ["--listen", "0.0.0.0:0", "--insecure"];
+    let driven = ["engine", "--controller", "x:1", "--state", &state];
+    refused(&[&driven[..], &anywhere[..]].concat(), "--advertise");
+    let spec = rig.text("spec.toml");
+    fs::write(&spec, "[[device]]\nname = \"ram\"\nmemory = \"1MiB\"\n").unwrap();
+    refused(&[&["engine", "--serve", &spec], &anywhere[..]].concat(), "--advertise");
 }
 
 #[test]
