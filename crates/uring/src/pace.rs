@@ -33,6 +33,10 @@ pub(crate) const OFFER_EVERY: Duration = Duration::from_micros(10);
 /// interrupt.
 pub(crate) const STANDSTILL: Duration = Duration::from_micros(30);
 
+/// Who had the core for less than this and left news was no disturbance: the kernel's own thread
+/// that completes writes of files, or a peer on the same core that answered. Others take more.
+pub(crate) const SERVED: Duration = Duration::from_micros(500);
+
 /// The first rest; doubled each time that looking is disturbed again, up to the longest. Each try
 /// may cost a time slice of about 3 ms, so the longest rest keeps that near one in a hundred.
 const FIRST_REST: Duration = Duration::from_millis(2);

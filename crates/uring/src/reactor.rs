@@ -172,9 +172,13 @@ impl Reactor {
                 offered = now;
             }
             let before = std::mem::replace(&mut now, Instant::now());
-            if now > before + pace::STANDSTILL && switches != self::switches() {
-                self.pace.disturbed(now);
-                return self.kernel.has_news();
+            if now > before + pace::STANDSTILL {
+                let has_news = self.kernel.has_news();
+                let is_served = has_news && now < before + pace::SERVED;
+                if !is_served && switches != self::switches() {
+                    self.pace.disturbed(now);
+                    return has_news;
+                }
             }
         }
         false
