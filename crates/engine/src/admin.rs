@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use ports::Engine;
+use storage_node::InjectedFault;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -11,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{fault::Fault, handle::Handle};
+use crate::handle::Handle;
 
 /// Bytes of a request: a line, some headers, a fault.
 const REQUEST_MAX: usize = 16 * 1024;
@@ -74,7 +75,7 @@ async fn answer(
             }
             Err(error) => ("500 Internal Server Error", PLAIN, format!("{error}\n")),
         },
-        ("POST", "/faults") => match serde_json::from_slice::<Fault>(body) {
+        ("POST", "/faults") => match serde_json::from_slice::<InjectedFault>(body) {
             Ok(fault) => match handle.inject(fault).await {
                 Ok(()) => ("200 OK", PLAIN, "injected\n".into()),
                 Err(why) => ("403 Forbidden", PLAIN, format!("{why}\n")),

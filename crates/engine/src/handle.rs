@@ -1,14 +1,14 @@
-//! The engine port, from any thread: orders to the shard, and its answers.
+//! The engine port, from any thread: orders to the driver, and its answers.
 
 use std::sync::Arc;
 
-use model::{Epoch, Inventory, Membership, NodeConfig, Revision, VolumeId};
-use ports::{Engine, EngineError, MembershipError};
+use mirror::StoreAnswer;
+use model::{Inventory, NodeConfig, Revision};
+use ports::{Engine, EngineError};
+use storage_node::{InjectedFault, StoreRequest, TargetKey};
 use tokio::sync::{oneshot, watch};
 
-use crate::fault::Fault;
-
-/// What the control side asks of the shard.
+/// What the control side asks of the driver.
 #[derive(Debug)]
 pub enum Order {
     Apply {
@@ -22,14 +22,14 @@ pub enum Order {
     Record {
         target: TargetKey,
         call: u64,
-        answer: RecordAnswer,
+        answer: StoreAnswer,
     },
     Metrics {
         reply: oneshot::Sender<String>,
     },
     /// For tests; refused unless the process was started for it.
     Inject {
-        fault: Fault,
+        fault: InjectedFault,
         reply: oneshot::Sender<Result<(), String>>,
     },
     /// End a target as its death would, for a drill.
@@ -44,33 +44,15 @@ pub enum Order {
     Abandon,
 }
 
-/// What the shard asks of the control side.
+/// What a target asks of the store.
 #[derive(Debug)]
-pub enum Notice {
-    Ask { target: TargetKey, call: u64, ask: RecordAsk },
+pub struct StoreQuestion {
+    pub target: TargetKey,
+    pub call: u64,
+    pub request: StoreRequest,
 }
 
-/// One target in one life: answers for another one are thrown away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TargetKey {
-    pub volume: VolumeId,
-    pub epoch: Epoch,
-}
-
-#[derive(Debug)]
-pub enum RecordAsk {
-    Read,
-    /// Instead of the record that was read at its revision.
-    Swap(Box<Membership>),
-}
-
-#[derive(Debug)]
-pub enum RecordAnswer {
-    Read(Result<Option<Box<Membership>>, MembershipError>),
-    Swapped(Result<Revision, MembershipError>),
-}
-
-/// Where orders go; the shard is woken by it.
+/// Where orders go; the driver is woken by it.
 pub type Orders = Arc<dyn Fn(Order) + Send + Sync>;
 
 /// A running engine.
@@ -102,12 +84,22 @@ impl Handle {
         answer.await.ok()
     }
 
+    /// Hands the config over at once; the answer comes when its work is done.
+    pub fn begin_apply(
+        &self,
+        config: Box<NodeConfig>,
+    ) -> impl Future<Output = Result<Revision, EngineError>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        self.order(Order::Apply { config, reply });
+        async move { answer.await.unwrap_or_else(|_| Err(stopped())) }
+    }
+
     /// In the text format of Prometheus.
     pub async fn metrics(&self) -> Option<String> {
         self.ask(|reply| Order::Metrics { reply }).await
     }
 
-    pub async fn inject(&self, fault: Fault) -> Result<(), String> {
+    pub async fn inject(&self, fault: InjectedFault) -> Result<(), String> {
         let stopped = || Err("the engine has stopped".to_string());
         self.ask(|reply| Order::Inject { fault, reply }).await.unwrap_or_else(stopped)
     }
@@ -124,8 +116,7 @@ impl Handle {
 
 impl Engine for Handle {
     async fn apply(&self, config: &NodeConfig) -> Result<Revision, EngineError> {
-        let config = Box::new(config.clone());
-        self.ask(|reply| Order::Apply { config, reply }).await.unwrap_or_else(|| Err(stopped()))
+        self.begin_apply(Box::new(config.clone())).await
     }
 
     async fn inventory(&self) -> Result<Inventory, EngineError> {

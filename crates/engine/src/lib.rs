@@ -1,29 +1,24 @@
-//! The process that runs a node's storage: pools, replicas and targets on one shard, and the stream
-//! to the controllers.
+//! The process that runs a node's storage: a driver around [`storage_node`], which decides
+//! everything, and the stream to the controllers.
 //!
-//! Two threads. The shard (`shard`) has everything that data touches and never waits for anything
-//! but its reactor. The control side speaks to controllers (`link`), puts the targets' questions to
-//! the store, and answers people (`admin`); it hands orders to the shard (`handle`).
+//! Two threads. The shard's thread (`driver`) gives the machine sockets, disks and time, and never
+//! waits for anything but its reactor. The control side speaks to controllers (`link`), puts the
+//! targets' questions to the store, and answers people (`admin`); it hands orders to the driver
+//! (`handle`).
 #![forbid(unsafe_code)]
-
-pub mod fault;
 
 mod admin;
 mod block_devices;
-mod desired;
-mod device;
+mod connections;
+mod disks;
+mod driver;
 mod handle;
 mod link;
-mod metrics;
-mod names;
-mod net;
-mod reserved;
-mod shard;
-mod slab;
+mod log;
 mod start;
 mod token;
 
-pub use device::Device;
+pub use disks::Device;
 pub use handle::Handle;
-pub use names::{ANY, nqn};
 pub use start::{Engine, Records, Served, Settings, StartError, start};
+pub use storage_node::{ANY, InjectedFault, nqn};

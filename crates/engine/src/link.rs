@@ -1,11 +1,12 @@
 //! The stream to one controller: hello, heartbeats, configs in, inventories out.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
-use model::{Difference, Inventory};
+use model::{Difference, Inventory, Revision};
 use pki::Keyring;
-use ports::{Engine, MembershipError};
+use ports::{Engine, EngineError, MembershipError};
 use rpc::{Asked, FrameError, Hello, MembershipAnswer, MembershipAsk, ToController, ToEngine};
+use storage_node::TargetKey;
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
@@ -14,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     block_devices,
-    handle::{Handle, Order, TargetKey},
+    handle::{Handle, Order},
 };
 
 /// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
@@ -89,9 +90,11 @@ async fn connect(
     let _ = live.send(asks).await;
     let open = Arc::new(std::sync::Mutex::new(Calls::default()));
     let asked_whole = Notify::new();
+    let (applying, applied) = mpsc::channel(rpc::limits::BACKLOG);
     tokio::select! {
         end = talk(&mut outgoing, said) => end,
-        end = listen(&mut incoming, engine, &say, &open, &asked_whole) => end,
+        end = listen(&mut incoming, engine, &applying, &open, &asked_whole) => end,
+        () = tell_applied(applied, &say) => Ok(()),
         () = report(engine, &say, &asked_whole) => Ok(()),
         () = forward(asked, &say, &open) => Ok(()),
     }
@@ -99,6 +102,7 @@ async fn connect(
 
 type Outgoing = rpc::Sender<ToController>;
 type Say = mpsc::Sender<ToController>;
+type Applied = Pin<Box<dyn Future<Output = Result<Revision, EngineError>> + Send>>;
 
 /// Questions without an answer yet. Dropping one tells its asker that nobody knows.
 #[derive(Debug, Default)]
@@ -127,20 +131,20 @@ async fn talk(to: &mut Outgoing, mut said: mpsc::Receiver<ToController>) -> Resu
 async fn listen(
     incoming: &mut rpc::Receiver<ToEngine>,
     engine: &Handle,
-    say: &Say,
+    applying: &mpsc::Sender<Applied>,
     calls: &OpenCalls,
     asked_whole: &Notify,
 ) -> Result<(), FrameError> {
     while let Some(message) = incoming.next_known().await? {
-        let answer = match message {
-            ToEngine::Apply(config) => ToController::Applied(engine.apply(&config).await),
-            ToEngine::Inventory => {
-                asked_whole.notify_one();
-                continue;
+        match message {
+            ToEngine::Apply(config) => {
+                if applying.send(Box::pin(engine.begin_apply(config))).await.is_err() {
+                    return Ok(());
+                }
             }
+            ToEngine::Inventory => asked_whole.notify_one(),
             ToEngine::Strike { volume, epoch } => {
                 engine.order(Order::Strike { target: TargetKey { volume, epoch } });
-                continue;
             }
             ToEngine::Answer { call, answer } => {
                 let open = calls.lock().ok().and_then(|mut calls| calls.open.remove(&call));
@@ -148,15 +152,21 @@ async fn listen(
                     // Whoever asked may have given up.
                     let _ = open.send(answer);
                 }
-                continue;
             }
             ToEngine::Refused { reason } => return Err(FrameError::Refused { reason }),
-        };
-        if say.send(answer).await.is_err() {
-            return Ok(());
         }
     }
     Ok(())
+}
+
+/// Tells what became of each config, in order. One may take a second: what else the controller says
+/// meanwhile, answers of the store among it, does not wait for it.
+async fn tell_applied(mut applying: mpsc::Receiver<Applied>, say: &Say) {
+    while let Some(applied) = applying.recv().await {
+        if say.send(ToController::Applied(applied.await)).await.is_err() {
+            return;
+        }
+    }
 }
 
 fn whole(seen: Inventory) -> ToController {

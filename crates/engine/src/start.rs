@@ -10,10 +10,12 @@ use std::{
     time::Duration,
 };
 
-use model::{InstanceId, NodeId, PoolId};
+use mirror::StoreAnswer;
+use model::{InstanceId, NodeId, PoolId, VolumeId};
 use pki::Keyring;
-use ports::Memberships;
+use ports::{MembershipError, Memberships};
 use rpc::{Hello, Through};
+use storage_node::{Mutations, NodeParams, StoreRequest};
 use store::{Direct, embedded::Embedded, etcd::Etcd};
 use tokio::{
     net::TcpListener,
@@ -26,10 +28,10 @@ use uuid::Uuid;
 
 use crate::{
     admin,
-    device::Device,
-    handle::{Handle, Notice, Order, RecordAnswer, RecordAsk},
+    disks::Device,
+    driver::{Driver, Ties},
+    handle::{Handle, Order, StoreQuestion},
     link,
-    shard::{Identity, Shard, Ties},
 };
 
 /// Orders that may wait for the shard, which takes them between two turns.
@@ -117,8 +119,8 @@ pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, St
     }
     let listener = listen(at).await?;
     let address = listener.local_addr().unwrap_or(at);
-    let (notices, questions) = mpsc::unbounded_channel();
-    let (handle, shard) = start_shard(&settings, instance, listener, notices, served)?;
+    let (ask, questions) = mpsc::unbounded_channel();
+    let (handle, shard) = start_shard(&settings, instance, listener, ask, served)?;
     let mut tasks = JoinSet::new();
     let hello = Hello {
         node: settings.node,
@@ -183,18 +185,22 @@ fn start_shard(
     settings: &Settings,
     instance: InstanceId,
     listener: Listener,
-    notices: mpsc::UnboundedSender<Notice>,
+    questions: mpsc::UnboundedSender<StoreQuestion>,
     served: Vec<Served>,
 ) -> Result<(Handle, thread::JoinHandle<()>), StartError> {
-    let identity = Identity {
+    let own = listener.local_addr().map(|at| at.to_string());
+    let params = NodeParams {
         node: settings.node,
-        advertise: settings.advertise.clone(),
         instance,
         boot: boot(),
+        advertised: settings.advertise.clone().or(own).into_iter().collect(),
         times: settings.times,
         throttle: settings.throttle,
+        geometry: mirror::Geometry::default(),
+        pool_sizes: None,
         takes_faults: settings.takes_faults,
         checks_loopback: settings.checks_loopback,
+        mutations: Mutations::default(),
     };
     let (stale, stale_seen) = watch::channel(0);
     let backend = settings.backend;
@@ -214,15 +220,15 @@ fn start_shard(
         }
         let (outbox, orders) = uring::inbox(ORDERS_MAX, reactor.waker());
         let _ = started.send(Ok(outbox));
-        let ties = Ties { orders, notices, stale };
-        let mut shard = Shard::new(identity, ties, reactor, vec![listener]);
+        let ties = Ties { orders, questions, stale };
+        let mut driver = Driver::new(params, ties, reactor, listener);
         for Served { nqn, uuid, device } in served {
-            shard.serve(nqn, uuid, device);
+            driver.serve(nqn, uuid, device);
         }
         for (pool, path) in found {
-            shard.look_at(pool, path);
+            driver.look_at(pool, path);
         }
-        shard.run();
+        driver.run();
     })?;
     let gone = || std::io::Error::other("the shard's thread ended");
     let outbox = starting.recv().map_err(|_| StartError::Thread(gone()))??;
@@ -279,25 +285,45 @@ impl Drop for Engine {
 
 /// Puts the targets' questions to the store.
 async fn answer<M: Memberships + 'static>(
-    mut questions: mpsc::UnboundedReceiver<Notice>,
+    mut questions: mpsc::UnboundedReceiver<StoreQuestion>,
     handle: Handle,
     memberships: Arc<M>,
 ) {
     let mut asking = JoinSet::new();
-    while let Some(Notice::Ask { target, call, ask }) = questions.recv().await {
+    while let Some(StoreQuestion { target, call, request }) = questions.recv().await {
         while asking.try_join_next().is_some() {}
         let (handle, memberships) = (handle.clone(), Arc::clone(&memberships));
         asking.spawn(async move {
-            let answer = match ask {
-                RecordAsk::Read => {
-                    let found = memberships.read(target.volume).await;
-                    RecordAnswer::Read(found.map(|record| record.map(Box::new)))
-                }
-                RecordAsk::Swap(record) => RecordAnswer::Swapped(memberships.swap(&record).await),
-            };
+            let answer = ask(memberships.as_ref(), target.volume, request).await;
             handle.order(Order::Record { target, call, answer });
         });
     }
+}
+
+async fn ask<M: Memberships>(
+    memberships: &M,
+    volume: VolumeId,
+    request: StoreRequest,
+) -> StoreAnswer {
+    let answer = match request {
+        StoreRequest::Read => match memberships.read(volume).await {
+            Ok(Some(record)) => Ok(StoreAnswer::Record(record)),
+            Ok(None) => {
+                warn!(%volume, "the volume has no membership record");
+                Ok(StoreAnswer::Unknown)
+            }
+            Err(error) => Err(error),
+        },
+        StoreRequest::Swap(record) => match memberships.swap(&record).await {
+            Ok(revision) => Ok(StoreAnswer::Committed(revision)),
+            Err(MembershipError::Conflict { .. }) => Ok(StoreAnswer::Conflict),
+            Err(error) => Err(error),
+        },
+    };
+    answer.unwrap_or_else(|error| {
+        warn!(%volume, %error, "the store did not answer");
+        StoreAnswer::Unknown
+    })
 }
 
 /// This boot of the machine. Without one every start counts as after a loss of power, which costs a

@@ -10,6 +10,8 @@ pub enum Token {
     Send(u32),
     /// A disk's operation, by its number in the table of those under way.
     Disk(u32),
+    /// The same, before it is begun: held back on purpose.
+    Delayed(u32),
 }
 
 impl Token {
@@ -20,6 +22,7 @@ impl Token {
             Self::Receive(conn) => (2, conn),
             Self::Send(conn) => (3, conn),
             Self::Disk(number) => (4, number),
+            Self::Delayed(number) => (5, number),
         };
         kind << 32 | u64::from(number)
     }
@@ -33,6 +36,7 @@ impl Token {
             2 => Self::Receive(number),
             3 => Self::Send(number),
             4 => Self::Disk(number),
+            5 => Self::Delayed(number),
             _ => return None,
         })
     }

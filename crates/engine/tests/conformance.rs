@@ -105,9 +105,10 @@ async fn nobody_misses_a_change_because_another_took_an_inventory() {
         scope: Scope::Whole,
         former: Vec::new(),
     };
-    let config = NodeConfig { head, parts: BTreeMap::new() };
     // Often, for the two must come to the engine within one turn of its.
-    for _ in 0..500 {
+    for generation in 2..502 {
+        let head = ConfigHead { generation: Revision(generation), ..head.clone() };
+        let config = NodeConfig { head, parts: BTreeMap::new() };
         let seen = engine.inventory().await.unwrap();
         let (applied, _) = tokio::join!(engine.apply(&config), engine.inventory());
         applied.unwrap();

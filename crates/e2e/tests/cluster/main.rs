@@ -6,7 +6,7 @@ mod flip;
 mod rig;
 
 use e2e::plan::{node, pool_of, replica_of};
-use engine::fault::Fault;
+use engine::InjectedFault as Fault;
 use model::Bytes;
 use nvme::Code;
 use rig::Rig;

@@ -9,7 +9,7 @@ use e2e::{
     plan::{Plan, Seat, VOLUME, node, replica_of},
     work::{Host, Seen as Work},
 };
-use engine::{Engine, Records, Settings, fault::Fault, start};
+use engine::{Engine, InjectedFault as Fault, Records, Settings, start};
 use model::{Bytes, Millis, NodeId};
 use nvme::{
     Code, Op, Vendor, VendorData,

@@ -1,7 +1,7 @@
 //! A publish that fails at some step leaves nothing behind, and is not tried again by itself.
 
 use anyhow::Context as _;
-use engine::fault::Fault;
+use engine::InjectedFault as Fault;
 use hyper::Method;
 use model::{Publication, ReplicaId};
 

@@ -1,6 +1,11 @@
 //! Numbers for people, in the text format of Prometheus.
 
-use std::{fmt::Write, time::Duration};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::{fmt::Write, time::Duration};
 
 /// Upper bounds of the buckets: from a read out of memory to a host's patience, by steps of about
 /// two, so that a quantile is never off by more than that.
@@ -11,14 +16,14 @@ const BOUNDS_US: [u64; 20] = [
 
 /// How long things took. Adding is a few instructions: it is done for every command.
 #[derive(Clone, Debug, Default)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     buckets: [u64; BOUNDS_US.len()],
     count: u64,
     sum: Duration,
 }
 
 impl Histogram {
-    pub fn add(&mut self, took: Duration) {
+    pub(crate) fn add(&mut self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_US.partition_point(|bound| *bound < micros);
         if let Some(bucket) = self.buckets.get_mut(bucket) {
@@ -31,18 +36,18 @@ impl Histogram {
 
 /// Commands of one kind on one thing.
 #[derive(Clone, Debug, Default)]
-pub struct Traffic {
-    pub latency: Histogram,
-    pub bytes: u64,
-    pub errors: u64,
+pub(crate) struct Traffic {
+    pub(crate) latency: Histogram,
+    pub(crate) bytes: u64,
+    pub(crate) errors: u64,
 }
 
 /// Reads, writes (with zeroing) and flushes of a volume or replica.
 #[derive(Clone, Debug, Default)]
-pub struct Flow {
-    pub read: Traffic,
-    pub write: Traffic,
-    pub flush: Traffic,
+pub(crate) struct Flow {
+    pub(crate) read: Traffic,
+    pub(crate) write: Traffic,
+    pub(crate) flush: Traffic,
 }
 
 impl Flow {
@@ -53,46 +58,51 @@ impl Flow {
 
 /// A page of metrics being written: each family is announced once, before its first line.
 #[derive(Debug, Default)]
-pub struct Page {
+pub(crate) struct Page {
     text: String,
     last: &'static str,
 }
 
 /// A metric's name, its type, and what it means.
 #[derive(Clone, Copy, Debug)]
-pub struct Family {
-    pub name: &'static str,
-    pub kind: &'static str,
-    pub about: &'static str,
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) about: &'static str,
 }
 
 impl Family {
-    pub const fn gauge(name: &'static str, about: &'static str) -> Self {
+    pub(crate) const fn gauge(name: &'static str, about: &'static str) -> Self {
         Self { name, kind: "gauge", about }
     }
 
-    pub const fn counter(name: &'static str, about: &'static str) -> Self {
+    pub(crate) const fn counter(name: &'static str, about: &'static str) -> Self {
         Self { name, kind: "counter", about }
     }
 
-    pub const fn histogram(name: &'static str, about: &'static str) -> Self {
+    pub(crate) const fn histogram(name: &'static str, about: &'static str) -> Self {
         Self { name, kind: "histogram", about }
     }
 }
 
 impl Page {
     /// Lines of one family must follow each other.
-    pub fn value(
+    pub(crate) fn value(
         &mut self,
         family: Family,
         labels: &[(&str, &str)],
-        value: impl std::fmt::Display,
+        value: impl core::fmt::Display,
     ) {
         self.announce(family);
         self.line(family.name, "", labels, value);
     }
 
-    pub fn histogram(&mut self, family: Family, labels: &[(&str, &str)], histogram: &Histogram) {
+    pub(crate) fn histogram(
+        &mut self,
+        family: Family,
+        labels: &[(&str, &str)],
+        histogram: &Histogram,
+    ) {
         self.announce(family);
         let mut below = 0;
         for (bound, bucket) in BOUNDS_US.iter().zip(histogram.buckets) {
@@ -110,7 +120,13 @@ impl Page {
     }
 
     /// The flows of things of one kind (`volume`, `replica`), each with its name.
-    pub fn flows(&mut self, kind: &str, latency: Family, bytes: Family, flows: &[(String, &Flow)]) {
+    pub(crate) fn flows(
+        &mut self,
+        kind: &str,
+        latency: Family,
+        bytes: Family,
+        flows: &[(String, &Flow)],
+    ) {
         for (name, flow) in flows {
             for (op, traffic) in flow.kinds() {
                 self.histogram(latency, &[(kind, name), ("op", op)], &traffic.latency);
@@ -123,7 +139,7 @@ impl Page {
         }
     }
 
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         self.text
     }
 
@@ -141,7 +157,7 @@ impl Page {
         name: &str,
         suffix: &str,
         labels: &[(&str, &str)],
-        value: impl std::fmt::Display,
+        value: impl core::fmt::Display,
     ) {
         let _ = write!(self.text, "{name}{suffix}");
         if !labels.is_empty() {

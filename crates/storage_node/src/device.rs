@@ -1,10 +1,14 @@
-//! What a stand-alone engine can serve besides replicas: memory, nothing, or a file as it is.
+//! What a stand-alone node can serve besides replicas: memory, nothing, or a disk as it is.
 //!
 //! For trials and measurements: memory shows the limit of the protocol, a file that of the disk.
 
+use alloc::vec::Vec;
+
 use block::{BLOCK, Buffer, Extent};
 use nvme::{Code, Op, Reply, Status};
-use uring::Disk;
+use pool::Io;
+
+use crate::DiskId;
 
 #[derive(Debug)]
 pub enum Device {
@@ -15,23 +19,18 @@ pub enum Device {
         zeros: Buffer,
         blocks: u64,
     },
-    File(Disk),
-}
-
-/// What a file must do for a command.
-#[derive(Debug)]
-pub enum FileOp {
-    Read { offset: u64, len: usize },
-    Write { offset: u64, data: Buffer, dsync: bool },
-    Sync,
+    Disk {
+        disk: DiskId,
+        blocks: u64,
+    },
 }
 
 /// A command, decided.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum DeviceStep {
     Done(Result<Reply, Status>),
     /// The disk does it; its result is the answer.
-    File(Disk, FileOp),
+    Disk(DiskId, Io),
 }
 
 impl Device {
@@ -51,16 +50,15 @@ impl Device {
     pub fn blocks(&self) -> u64 {
         match self {
             Self::Memory(places) => places.len() as u64,
-            Self::Nothing { blocks, .. } => *blocks,
-            Self::File(disk) => disk.size() / BLOCK as u64,
+            Self::Nothing { blocks, .. } | Self::Disk { blocks, .. } => *blocks,
         }
     }
 
-    pub fn run(&mut self, op: Op) -> Step {
+    pub(crate) fn run(&mut self, op: Op) -> DeviceStep {
         match self {
-            Self::Memory(places) => Step::Done(run_memory(places, op)),
-            Self::Nothing { zeros, .. } => Step::Done(run_nothing(zeros, &op)),
-            Self::File(disk) => run_file(disk, op),
+            Self::Memory(places) => DeviceStep::Done(run_memory(places, op)),
+            Self::Nothing { zeros, .. } => DeviceStep::Done(run_nothing(zeros, &op)),
+            Self::Disk { disk, .. } => run_disk(*disk, op),
         }
     }
 }
@@ -108,29 +106,30 @@ fn run_nothing(zeros: &Buffer, op: &Op) -> Result<Reply, Status> {
     }
 }
 
-fn run_file(disk: &Disk, op: Op) -> Step {
-    let file = |op| Step::File(disk.clone(), op);
+fn run_disk(disk: DiskId, op: Op) -> DeviceStep {
+    let io = |io| DeviceStep::Disk(disk, io);
+    let refused = |code: Code| DeviceStep::Done(Err(code.into()));
     match op {
         Op::Read { extent } => match usize::try_from(extent.bytes()) {
-            Ok(len) => file(FileOp::Read { offset: extent.offset(), len }),
-            Err(_) => Step::Done(Err(Code::InvalidField.into())),
+            Ok(len) => io(Io::Read { offset: extent.offset(), len }),
+            Err(_) => refused(Code::InvalidField),
         },
         Op::Write { extent, data, fua } => {
-            file(FileOp::Write { offset: extent.offset(), data, dsync: fua })
+            io(Io::Write { offset: extent.offset(), data, dsync: fua })
         }
         Op::Zero { extent, fua, .. } => match usize::try_from(extent.bytes()) {
             Ok(len) => {
                 let data = Buffer::zeroed(len);
-                file(FileOp::Write { offset: extent.offset(), data, dsync: fua })
+                io(Io::Write { offset: extent.offset(), data, dsync: fua })
             }
-            Err(_) => Step::Done(Err(Code::InvalidField.into())),
+            Err(_) => refused(Code::InvalidField),
         },
-        Op::Flush => file(FileOp::Sync),
+        Op::Flush => io(Io::Sync),
         // A hint, which need not be followed.
-        Op::Deallocate { .. } | Op::Persist(_) | Op::Verify { .. } => Step::Done(Ok(Reply::Done)),
-        Op::Compare { .. } | Op::Reservation(_) | Op::Vendor(_) => {
-            Step::Done(Err(Code::InvalidOpcode.into()))
+        Op::Deallocate { .. } | Op::Persist(_) | Op::Verify { .. } => {
+            DeviceStep::Done(Ok(Reply::Done))
         }
+        Op::Compare { .. } | Op::Reservation(_) | Op::Vendor(_) => refused(Code::InvalidOpcode),
     }
 }
 

@@ -1,28 +1,33 @@
-//! Remote replicas: one NVMe session for each, with one I/O queue.
+//! Links to replicas of other nodes: one NVMe session for each, with one I/O queue.
 //!
 //! The protocol wants requests of a session to arrive in order. Data commands do, on one
 //! connection; whatever goes by another one waits until everything before it was answered, and
 //! everything after it waits for its answer.
 
-use std::{
+use alloc::{
+    boxed::Box,
     collections::{BTreeMap, VecDeque},
-    net::SocketAddr,
-    time::Duration,
+    format,
+    string::ToString,
+    vec::Vec,
 };
+use core::{net::SocketAddr, time::Duration};
 
 use block::{Buffer, Extent};
 use mirror::{Answer, Fault, Input, Piece, Request};
-use model::{Epoch, NodeId, ReplicaId, SnapshotId, VolumeId};
+use model::{Epoch, NodeId, ReplicaId, SnapshotId};
 use nvme::{
     Code, Digests, Op, Reply, Status,
     initiator::{Config, Out, Session},
     reservation::{Acquire, Command, Kind, Register},
 };
-use tracing::debug;
-use uring::IoError;
 
-use super::{Shard, replicas, wire};
-use crate::names;
+use crate::{
+    LogEvent, TargetKey,
+    context::{ConnOwner, ShardContext},
+    effect::{ConnId, Effect},
+    names, replica_protocol as protocol, storage,
+};
 
 /// Commands at once: what hosts can have under way, and copies besides.
 const ENTRIES: u16 = 128;
@@ -32,31 +37,36 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 const QUEUE: u16 = 1;
 
 #[derive(Debug, Default)]
-pub(super) struct Children {
-    links: BTreeMap<Key, Link>,
-    conns: BTreeMap<u32, (Key, u16)>,
+pub(crate) struct ChildLinks {
+    links: BTreeMap<LinkKey, ChildLink>,
     /// With something to poll.
-    ready: Vec<Key>,
+    ready: Vec<LinkKey>,
 }
 
 /// One session of one target with one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    volume: VolumeId,
-    epoch: Epoch,
+struct LinkKey {
+    target: TargetKey,
     child: ReplicaId,
     session: u64,
 }
 
+/// The connection of one queue of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkConn {
+    key: LinkKey,
+    queue: u16,
+}
+
 #[derive(Debug)]
-struct Link {
+struct ChildLink {
     session: Session,
     to: SocketAddr,
-    conns: BTreeMap<u16, u32>,
+    conns: BTreeMap<u16, ConnId>,
     /// Not sent yet.
     waiting: VecDeque<(u64, Request<Buffer>)>,
     /// Sent, by the number that the session knows.
-    sent: BTreeMap<u64, Sent>,
+    sent: BTreeMap<u64, SentCommand>,
     last: u64,
     /// Everything waits for the answer to this one.
     barrier: Option<u64>,
@@ -65,15 +75,15 @@ struct Link {
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentCommand {
     tag: u64,
-    what: What,
+    expects: Expecting,
 }
 
+/// What the answer to a command will mean.
 #[derive(Debug)]
-enum What {
+enum Expecting {
     Data,
-    /// A read, which must bring as much as it asked for.
     Registering,
     Acquiring,
     State,
@@ -89,36 +99,35 @@ enum What {
     },
 }
 
-impl Shard {
-    pub(super) fn dial_child(
+impl ChildLinks {
+    pub(super) fn dial(
         &mut self,
-        volume: VolumeId,
-        epoch: Epoch,
+        cx: &mut ShardContext,
+        target: TargetKey,
         child: ReplicaId,
         node: NodeId,
         session: u64,
     ) {
-        let key = Key { volume, epoch, child, session };
-        let address = self.desired.address(node).and_then(|address| address.parse().ok());
+        let address = cx.desired.address(node).and_then(|address| address.parse().ok());
         let Some(to) = address else {
-            debug!(%node, "no address for the node of a replica");
-            self.tell_target(volume, Input::ChildClosed { child, session });
+            cx.log(LogEvent::NoAddress { node });
+            cx.tell_target(target, Input::ChildClosed { child, session });
             return;
         };
-        let own = self.identity.node.0;
+        let own = cx.params.node.0;
         let config = Config {
             host_nqn: names::nqn(own),
             host_id: *own.as_bytes(),
             subsystem_nqn: names::nqn(child.0),
             io_queues: 1,
             entries: ENTRIES,
-            digests: digests(to, self.identity.checks_loopback),
+            digests: digests(to, cx.params.checks_loopback),
             // The mirror notices silence itself, and an idle pair of engines exchanges nothing.
             keep_alive: Duration::ZERO,
             command_timeout: COMMAND_TIMEOUT,
             attach_timeout: ATTACH_TIMEOUT,
         };
-        let mut link = Link {
+        let mut link = ChildLink {
             session: Session::new(config),
             to,
             conns: BTreeMap::new(),
@@ -128,162 +137,149 @@ impl Shard {
             barrier: None,
             images: BTreeMap::new(),
         };
-        link.session.connect(self.began.elapsed());
-        self.children.links.insert(key, link);
-        self.children.ready.push(key);
+        link.session.connect(cx.now);
+        let key = LinkKey { target, child, session };
+        self.links.insert(key, link);
+        self.ready.push(key);
     }
 
-    pub(super) fn close_child(
+    pub(super) fn close(
         &mut self,
-        volume: VolumeId,
-        epoch: Epoch,
+        cx: &mut ShardContext,
+        target: TargetKey,
         child: ReplicaId,
         session: u64,
     ) {
-        self.drop_link(Key { volume, epoch, child, session });
+        self.drop_link(cx, LinkKey { target, child, session });
     }
 
-    pub(super) fn drop_children(&mut self, volume: VolumeId, epoch: Epoch) {
-        let is_of = |key: &&Key| key.volume == volume && key.epoch == epoch;
-        let keys: Vec<Key> = self.children.links.keys().filter(is_of).copied().collect();
-        for key in keys {
-            self.drop_link(key);
+    pub(super) fn drop_target(&mut self, cx: &mut ShardContext, target: TargetKey) {
+        let keys = self.links.keys().filter(|key| key.target == target).copied();
+        for key in keys.collect::<Vec<_>>() {
+            self.drop_link(cx, key);
         }
     }
 
-    fn drop_link(&mut self, key: Key) {
-        let Some(link) = self.children.links.remove(&key) else { return };
+    fn drop_link(&mut self, cx: &mut ShardContext, key: LinkKey) {
+        let Some(link) = self.links.remove(&key) else { return };
         for conn in link.conns.into_values() {
-            self.children.conns.remove(&conn);
-            self.net.close(conn);
+            cx.put(Effect::Close(conn));
         }
     }
 
-    pub(super) fn send_child(
+    pub(super) fn send(
         &mut self,
-        volume: VolumeId,
-        epoch: Epoch,
+        cx: &mut ShardContext,
+        target: TargetKey,
         child: ReplicaId,
         session: u64,
         tag: u64,
         request: Request<Buffer>,
     ) {
-        let key = Key { volume, epoch, child, session };
-        let Some(link) = self.children.links.get_mut(&key) else { return };
+        let key = LinkKey { target, child, session };
+        let Some(link) = self.links.get_mut(&key) else { return };
         link.waiting.push_back((tag, request));
-        link.pump(self.began.elapsed(), epoch);
-        self.children.ready.push(key);
+        link.pump(cx.now, target.epoch);
+        self.ready.push(key);
     }
 
-    pub(super) fn child_connected(&mut self, conn: u32, result: Result<(), IoError>) {
-        let now = self.began.elapsed();
-        let Some((key, queue)) = self.children.conns.get(&conn).copied() else { return };
-        let Some(link) = self.children.links.get_mut(&key) else { return };
-        match result {
-            Ok(()) => link.session.opened(now, queue),
-            Err(error) => {
-                debug!(replica = %key.child, %error, "a replica's engine did not answer");
-                self.children.conns.remove(&conn);
-                link.conns.remove(&queue);
-                link.session.closed(queue);
-            }
-        }
-        self.children.ready.push(key);
-    }
-
-    pub(super) fn child_received(&mut self, conn: u32, bytes: &[u8]) {
-        let now = self.began.elapsed();
-        let Some((key, queue)) = self.children.conns.get(&conn).copied() else { return };
-        if let Some(link) = self.children.links.get_mut(&key) {
-            link.session.receive(now, queue, bytes);
-            self.children.ready.push(key);
+    pub(crate) fn connected(&mut self, cx: &mut ShardContext, conn: LinkConn) {
+        let LinkConn { key, queue } = conn;
+        if let Some(link) = self.links.get_mut(&key) {
+            link.session.opened(cx.now, queue);
+            self.ready.push(key);
         }
     }
 
-    pub(super) fn child_gone(&mut self, conn: u32) {
-        let Some((key, queue)) = self.children.conns.remove(&conn) else { return };
-        if let Some(link) = self.children.links.get_mut(&key) {
+    pub(crate) fn received(&mut self, cx: &mut ShardContext, conn: LinkConn, bytes: &[u8]) {
+        let LinkConn { key, queue } = conn;
+        if let Some(link) = self.links.get_mut(&key) {
+            link.session.receive(cx.now, queue, bytes);
+            self.ready.push(key);
+        }
+    }
+
+    /// It is gone, or was never there.
+    pub(crate) fn closed(&mut self, conn: LinkConn) {
+        let LinkConn { key, queue } = conn;
+        if let Some(link) = self.links.get_mut(&key) {
             link.conns.remove(&queue);
             link.session.closed(queue);
-            self.children.ready.push(key);
+            self.ready.push(key);
         }
     }
 
-    pub(super) fn tick_children(&mut self, now: Duration) {
-        for (key, link) in &mut self.children.links {
+    pub(crate) fn tick(&mut self, now: Duration) {
+        for (key, link) in &mut self.links {
             if link.session.next_deadline().is_some_and(|at| at <= now) {
                 link.session.tick(now);
-                self.children.ready.push(*key);
+                self.ready.push(*key);
             }
         }
     }
 
-    pub(super) fn next_child_deadline(&self) -> Option<Duration> {
-        self.children.links.values().filter_map(|link| link.session.next_deadline()).min()
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        self.links.values().filter_map(|link| link.session.next_deadline()).min()
     }
 
     /// True if there was something to do.
-    pub(super) fn children_poll(&mut self) -> bool {
-        let ready = std::mem::take(&mut self.children.ready);
+    pub(crate) fn poll(&mut self, cx: &mut ShardContext) -> bool {
+        let mut ready = core::mem::take(&mut self.ready);
         let is_busy = !ready.is_empty();
-        for key in ready {
-            while let Some(out) = self.children.links.get_mut(&key).and_then(|l| l.session.poll()) {
-                self.child_says(key, out);
+        for key in ready.drain(..) {
+            while let Some(out) = self.links.get_mut(&key).and_then(|link| link.session.poll()) {
+                self.says(cx, key, out);
             }
+        }
+        if self.ready.is_empty() {
+            self.ready = ready;
         }
         is_busy
     }
 
-    fn child_says(&mut self, key: Key, out: Out) {
-        let now = self.began.elapsed();
-        let Some(link) = self.children.links.get_mut(&key) else { return };
+    fn says(&mut self, cx: &mut ShardContext, key: LinkKey, out: Out) {
+        let Some(link) = self.links.get_mut(&key) else { return };
+        let LinkKey { target, child, session } = key;
         match out {
             Out::Open { queue } => {
-                let conn = self.net.dial(&mut self.reactor, link.to);
+                let conn = cx.new_conn(ConnOwner::Link(LinkConn { key, queue }));
                 link.conns.insert(queue, conn);
-                self.children.conns.insert(conn, (key, queue));
+                cx.put(Effect::Dial { conn, to: link.to });
             }
-            Out::Send { queue, outgoing } => {
-                if let Some(conn) = link.conns.get(&queue) {
-                    self.net.send(*conn, &outgoing);
-                }
-                link.session.recycle(outgoing);
-            }
+            Out::Send { queue, outgoing } => match link.conns.get(&queue) {
+                Some(conn) => cx.put(Effect::Send { conn: *conn, outgoing }),
+                None => link.session.recycle(outgoing),
+            },
             Out::Close { queue } => {
                 if let Some(conn) = link.conns.get(&queue) {
-                    self.net.close(*conn);
+                    cx.put(Effect::Close(*conn));
                 }
             }
-            Out::Ready(_) => link.pump(now, key.epoch),
+            Out::Ready(_) => link.pump(cx.now, target.epoch),
             Out::Done { result: Err(status), .. } if is_of_the_path(status) => {
                 // It says nothing about the replica: the same request may succeed on a session of
                 // the grace, and a read that was cut off is no reason to repair anything.
-                debug!(replica = %key.child, %status, "the session with a replica is of no use");
-                self.lose_child(key);
+                self.lose(cx, key, &status.to_string());
             }
             Out::Done { tag, result } => {
-                if let Some(answer) = link.done(now, key.epoch, tag, result) {
-                    let (tag, answer) = answer;
-                    let Key { volume, child, session, .. } = key;
-                    self.tell_target(volume, Input::Answer { child, session, tag, answer });
+                if let Some((tag, answer)) = link.done(cx.now, target.epoch, tag, result) {
+                    cx.tell_target(target, Input::Answer { child, session, tag, answer });
                 }
             }
             Out::Event(_) => {}
-            Out::Dead { reason } => {
-                debug!(replica = %key.child, ?reason, "the session with a replica ended");
-                self.lose_child(key);
-            }
+            Out::Dead { reason } => self.lose(cx, key, &format!("{reason:?}")),
         }
     }
 
-    fn lose_child(&mut self, key: Key) {
-        self.drop_link(key);
-        let Key { volume, child, session, .. } = key;
-        self.tell_target(volume, Input::ChildClosed { child, session });
+    fn lose(&mut self, cx: &mut ShardContext, key: LinkKey, reason: &str) {
+        let LinkKey { target, child, session } = key;
+        cx.log(LogEvent::ReplicaUnreachable { replica: child, reason: reason.into() });
+        self.drop_link(cx, key);
+        cx.tell_target(target, Input::ChildClosed { child, session });
     }
 }
 
-impl Link {
+impl ChildLink {
     /// Sends what may be sent.
     fn pump(&mut self, now: Duration, epoch: Epoch) {
         while self.session.is_live() && self.barrier.is_none() {
@@ -294,22 +290,22 @@ impl Link {
                 return;
             }
             let stops_all = waits_for_all(&request);
-            let (op, what) = self.command(request, epoch);
-            let number = self.submit(now, tag, op, what);
+            let (op, expects) = self.command(request, epoch);
+            let number = self.submit(now, tag, op, expects);
             if stops_all {
                 self.barrier = Some(number);
             }
         }
     }
 
-    fn submit(&mut self, now: Duration, tag: u64, op: Op, what: What) -> u64 {
+    fn submit(&mut self, now: Duration, tag: u64, op: Op, expects: Expecting) -> u64 {
         self.last += 1;
-        self.sent.insert(self.last, Sent { tag, what });
+        self.sent.insert(self.last, SentCommand { tag, expects });
         self.session.submit(now, QUEUE, self.last, op);
         self.last
     }
 
-    fn command(&self, request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
+    fn command(&self, request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
         let Request::Fetch { extent, image, since } = request else {
             return command(request, epoch);
         };
@@ -317,11 +313,14 @@ impl Link {
         // One that is not known is asked for by a number that no pool gives.
         let image = image.map_or(0, |image| number(image).unwrap_or(u32::MAX));
         let since = since.and_then(number).unwrap_or(0);
-        (Op::Vendor(wire::alloc_map(extent, image, since)), What::Mapping { extent, image })
+        (
+            Op::Vendor(protocol::alloc_map(extent, image, since)),
+            Expecting::Mapping { extent, image },
+        )
     }
 
     fn listed(&mut self, bytes: &[u8]) -> Answer<Buffer> {
-        let Some(list) = wire::images(bytes) else { return Answer::Failed(Fault::Refused) };
+        let Some(list) = protocol::images(bytes) else { return Answer::Failed(Fault::Refused) };
         self.images = list.iter().map(|(number, image)| (image.snapshot, *number)).collect();
         Answer::Images(list.into_iter().map(|(_, image)| image).collect())
     }
@@ -334,13 +333,13 @@ impl Link {
         number: u64,
         result: Result<Reply, Status>,
     ) -> Option<(u64, Answer<Buffer>)> {
-        let Sent { tag, what } = self.sent.remove(&number)?;
+        let SentCommand { tag, expects } = self.sent.remove(&number)?;
         let was_barrier = self.barrier == Some(number);
-        let (next, answer) = match (what, result) {
-            (_, Err(status)) => (None, Answer::Failed(wire::fault(status, epoch))),
-            (What::Data, Ok(Reply::Done)) => (None, Answer::Done),
-            (What::Data, Ok(Reply::Data(data))) => (None, Answer::Data(data)),
-            (What::Registering, Ok(_)) => {
+        let (next, answer) = match (expects, result) {
+            (_, Err(status)) => (None, Answer::Failed(protocol::fault(status, epoch))),
+            (Expecting::Data, Ok(Reply::Done)) => (None, Answer::Done),
+            (Expecting::Data, Ok(Reply::Data(data))) => (None, Answer::Data(data)),
+            (Expecting::Registering, Ok(_)) => {
                 let command = Command::Acquire {
                     action: Acquire::PreemptAndAbort,
                     ignores_key: false,
@@ -348,26 +347,27 @@ impl Link {
                     current: epoch.0,
                     other: 0,
                 };
-                (Some((Op::Reservation(command), What::Acquiring)), Answer::Done)
+                (Some((Op::Reservation(command), Expecting::Acquiring)), Answer::Done)
             }
-            (What::Acquiring, Ok(_)) => {
-                (Some((Op::Vendor(wire::get_state()), What::State)), Answer::Done)
+            (Expecting::Acquiring, Ok(_)) => {
+                (Some((Op::Vendor(protocol::get_state()), Expecting::State)), Answer::Done)
             }
-            (What::State, Ok(Reply::Data(data))) => {
-                let state = wire::state(data.bytes()).map(|state| Answer::Fenced(Box::new(state)));
+            (Expecting::State, Ok(Reply::Data(data))) => {
+                let state =
+                    protocol::state(data.bytes()).map(|state| Answer::Fenced(Box::new(state)));
                 (None, state.unwrap_or(Answer::Failed(Fault::Refused)))
             }
-            (What::Images, Ok(Reply::Data(data))) => (None, self.listed(data.bytes())),
-            (What::Mapping { extent, image }, Ok(Reply::Data(map))) => {
+            (Expecting::Images, Ok(Reply::Data(data))) => (None, self.listed(data.bytes())),
+            (Expecting::Mapping { extent, image }, Ok(Reply::Data(map))) => {
                 mapped(extent, image, map.bytes())
             }
-            (What::Fetching { extent, runs }, Ok(Reply::Data(data))) => {
-                (None, Answer::Pieces(replicas::pieces(&data, extent, &runs)))
+            (Expecting::Fetching { extent, runs }, Ok(Reply::Data(data))) => {
+                (None, Answer::Pieces(storage::pieces(&data, extent, &runs)))
             }
             (_, Ok(_)) => (None, Answer::Failed(Fault::Media)),
         };
-        if let Some((op, what)) = next {
-            let number = self.submit(now, tag, op, what);
+        if let Some((op, expects)) = next {
+            let number = self.submit(now, tag, op, expects);
             if was_barrier {
                 self.barrier = Some(number);
             }
@@ -402,7 +402,7 @@ fn waits_for_all(request: &Request<Buffer>) -> bool {
 }
 
 /// What is to be read, or that there is nothing to be.
-fn mapped(extent: Extent, image: u32, map: &[u8]) -> (Option<(Op, What)>, Answer<Buffer>) {
+fn mapped(extent: Extent, image: u32, map: &[u8]) -> (Option<(Op, Expecting)>, Answer<Buffer>) {
     let runs = runs(extent, map);
     if runs.iter().all(|(_, has_data)| !has_data) {
         let hole = |(extent, _)| Piece { extent, data: None };
@@ -410,12 +410,12 @@ fn mapped(extent: Extent, image: u32, map: &[u8]) -> (Option<(Op, What)>, Answer
     }
     let op = match image {
         0 => Op::Read { extent },
-        image => Op::Vendor(wire::read_image(extent, image)),
+        image => Op::Vendor(protocol::read_image(extent, image)),
     };
-    (Some((op, What::Fetching { extent, runs })), Answer::Done)
+    (Some((op, Expecting::Fetching { extent, runs })), Answer::Done)
 }
 
-fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
+fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
     let fua = |class: mirror::Class| class == mirror::Class::Durable;
     let op = match request {
         Request::Fence { .. } => {
@@ -426,22 +426,22 @@ fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, What) {
                 new: epoch.0,
                 persist: None,
             };
-            return (Op::Reservation(command), What::Registering);
+            return (Op::Reservation(command), Expecting::Registering);
         }
-        Request::Images => return (Op::Vendor(wire::get_images()), What::Images),
+        Request::Images => return (Op::Vendor(protocol::get_images()), Expecting::Images),
         // Any block will do: the replica takes it as a question whether the session still counts.
         Request::Ping => Op::Verify { extent: Extent::new(0, 1) },
         Request::Read { extent } => Op::Read { extent },
         Request::Write { extent, data, class } => Op::Write { extent, data, fua: fua(class) },
         Request::Zero { extent, class } => Op::Zero { extent, deallocate: true, fua: fua(class) },
         Request::Flush => Op::Flush,
-        other => match wire::vendor(&other) {
+        other => match protocol::vendor(&other) {
             Some(vendor) => Op::Vendor(vendor),
             // Too large to travel: a command that the other side refuses.
-            None => Op::Vendor(wire::unknown()),
+            None => Op::Vendor(protocol::unknown()),
         },
     };
-    (op, What::Data)
+    (op, Expecting::Data)
 }
 
 /// Runs of changed blocks with and without data, from one bit for each and one for each again.
@@ -451,7 +451,7 @@ fn runs(extent: Extent, map: &[u8]) -> Vec<(Extent, bool)> {
         byte.is_none_or(|byte| byte & (1 << (at % 8)) != 0)
     };
     let mut runs: Vec<(Extent, bool)> = Vec::new();
-    for at in (0..extent.blocks).filter(|at| is_set(wire::map_bytes(extent), *at)) {
+    for at in (0..extent.blocks).filter(|at| is_set(protocol::map_bytes(extent), *at)) {
         let is_data = is_set(0, at);
         let next = extent.start + u64::from(at);
         match runs.last_mut() {

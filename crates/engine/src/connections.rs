@@ -6,7 +6,7 @@ use block::Buffer;
 use nvme::Outgoing;
 use uring::{Chunk, IoError, Op, Reactor, Socket};
 
-use crate::{slab::Slab, token::Token};
+use crate::token::Token;
 
 /// Bytes that one receive may bring. Large enough that a burst of thirty-two commands with 4 KiB of
 /// data each comes in one system call.
@@ -32,10 +32,10 @@ struct Conn {
     is_closing: bool,
 }
 
-/// All connections of a shard, by number.
+/// All connections, by the numbers that the storage node gives them.
 #[derive(Debug, Default)]
-pub struct Net {
-    conns: Slab<Conn>,
+pub struct Connections {
+    conns: Vec<Option<Conn>>,
     /// With something to send at the end of the turn.
     ready: Vec<u32>,
 }
@@ -56,17 +56,15 @@ pub enum Heard {
     Nothing,
 }
 
-impl Net {
-    pub fn accepted(&mut self, reactor: &mut Reactor, socket: Socket) -> u32 {
-        let conn = self.conns.insert(Conn::new(Some(socket)));
+impl Connections {
+    pub fn accepted(&mut self, reactor: &mut Reactor, conn: u32, socket: Socket) {
+        self.insert(conn, Conn::new(Some(socket)));
         self.receive(reactor, conn);
-        conn
     }
 
-    pub fn dial(&mut self, reactor: &mut Reactor, to: SocketAddr) -> u32 {
-        let conn = self.conns.insert(Conn::new(None));
+    pub fn dial(&mut self, reactor: &mut Reactor, conn: u32, to: SocketAddr) {
+        self.insert(conn, Conn::new(None));
         reactor.submit(Token::Connect(conn).pack(), Op::Connect { to });
-        conn
     }
 
     /// A dialled one is up. An error means that it is gone.
@@ -76,7 +74,7 @@ impl Net {
         conn: u32,
         result: Result<Socket, IoError>,
     ) -> Result<(), IoError> {
-        let Some(entry) = self.conns.get_mut(conn) else { return Err(IoError::Cancelled) };
+        let Some(entry) = self.entry(conn) else { return Err(IoError::Cancelled) };
         match result {
             Ok(socket) if !entry.is_closing => {
                 entry.socket = Some(socket);
@@ -85,11 +83,11 @@ impl Net {
                 Ok(())
             }
             Ok(_) => {
-                self.conns.remove(conn);
+                self.remove(conn);
                 Err(IoError::Cancelled)
             }
             Err(error) => {
-                self.conns.remove(conn);
+                self.remove(conn);
                 Err(error)
             }
         }
@@ -102,7 +100,7 @@ impl Net {
         result: &Result<usize, IoError>,
     ) -> Heard {
         match result {
-            Ok(len) if *len > 0 => match self.conns.get_mut(conn) {
+            Ok(len) if *len > 0 => match self.entry(conn) {
                 Some(entry) if entry.is_congested() => {
                     entry.held = Some((buffer, *len));
                     Heard::Nothing
@@ -111,7 +109,7 @@ impl Net {
                 None => Heard::Nothing,
             },
             Ok(_) | Err(_) => {
-                let Some(entry) = self.conns.get_mut(conn) else { return Heard::Nothing };
+                let Some(entry) = self.entry(conn) else { return Heard::Nothing };
                 entry.incoming = Some(buffer);
                 entry.shut();
                 self.bury(conn)
@@ -121,14 +119,14 @@ impl Net {
 
     /// The bytes were taken: go on receiving.
     pub fn resume(&mut self, reactor: &mut Reactor, conn: u32, buffer: Buffer) {
-        if let Some(entry) = self.conns.get_mut(conn) {
+        if let Some(entry) = self.entry(conn) {
             entry.incoming = Some(buffer);
             self.receive(reactor, conn);
         }
     }
 
     pub fn send(&mut self, conn: u32, outgoing: &Outgoing) {
-        let Some(entry) = self.conns.get_mut(conn) else { return };
+        let Some(entry) = self.entry(conn) else { return };
         entry.queued_bytes += outgoing.len();
         entry.queued.extend(outgoing.shared().map(Chunk::from));
         self.touch(conn);
@@ -136,14 +134,14 @@ impl Net {
 
     /// Closes it when everything queued is sent.
     pub fn close(&mut self, conn: u32) {
-        if let Some(entry) = self.conns.get_mut(conn) {
+        if let Some(entry) = self.entry(conn) {
             entry.is_closing = true;
             self.touch(conn);
         }
     }
 
     pub fn sent(&mut self, conn: u32, result: &Result<(), IoError>) -> Heard {
-        let Some(entry) = self.conns.get_mut(conn) else { return Heard::Nothing };
+        let Some(entry) = self.entry(conn) else { return Heard::Nothing };
         entry.is_sending = false;
         entry.sending_bytes = 0;
         if result.is_err() {
@@ -160,7 +158,7 @@ impl Net {
     pub fn flush(&mut self, reactor: &mut Reactor) -> Vec<u32> {
         let mut gone = Vec::new();
         for conn in std::mem::take(&mut self.ready) {
-            let Some(entry) = self.conns.get_mut(conn) else { continue };
+            let Some(entry) = self.entry(conn) else { continue };
             let Some(socket) = &entry.socket else { continue };
             if entry.is_sending {
                 continue;
@@ -175,7 +173,7 @@ impl Net {
                 entry.shut();
                 // Otherwise the receive that is under way ends and tells.
                 if entry.incoming.is_some() {
-                    self.conns.remove(conn);
+                    self.remove(conn);
                     gone.push(conn);
                 }
             }
@@ -183,12 +181,26 @@ impl Net {
         gone
     }
 
-    pub fn len(&self) -> usize {
-        self.conns.len()
+    fn insert(&mut self, conn: u32, entry: Conn) {
+        let index = conn as usize;
+        if index >= self.conns.len() {
+            self.conns.resize_with(index + 1, || None);
+        }
+        self.conns[index] = Some(entry);
+    }
+
+    fn entry(&mut self, conn: u32) -> Option<&mut Conn> {
+        self.conns.get_mut(conn as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, conn: u32) {
+        if let Some(entry) = self.conns.get_mut(conn as usize) {
+            *entry = None;
+        }
     }
 
     fn receive(&mut self, reactor: &mut Reactor, conn: u32) {
-        let Some(entry) = self.conns.get_mut(conn) else { return };
+        let Some(entry) = self.entry(conn) else { return };
         if let (Some(socket), Some(buffer)) = (&entry.socket, entry.incoming.take()) {
             let op = Op::Receive { socket: socket.clone(), buffer, at: 0 };
             reactor.submit(Token::Receive(conn).pack(), op);
@@ -201,9 +213,9 @@ impl Net {
 
     /// Gone once neither direction is with the kernel any more.
     fn bury(&mut self, conn: u32) -> Heard {
-        match self.conns.get_mut(conn) {
+        match self.entry(conn) {
             Some(entry) if !entry.is_sending && entry.incoming.is_some() => {
-                self.conns.remove(conn);
+                self.remove(conn);
                 Heard::Gone { conn }
             }
             _ => Heard::Nothing,

@@ -3,27 +3,29 @@
 //! Data moves by NVMe's own commands. A fence is a reservation: register the epoch as key, acquire
 //! with preemption. The rest are vendor commands on the admin queue, their payload in postcard.
 
+use alloc::vec::Vec;
 use block::Buffer;
+
 use mirror::{Fault, Frozen, Request, State};
 use nvme::{Code, Status, Vendor, VendorData};
 
 /// Bit 0: data to the controller; bit 1: data from it.
-pub(super) const SNAPSHOT: u8 = 0xc1;
-pub(super) const ROSTER: u8 = 0xc5;
-pub(super) const CLEAN: u8 = 0xc9;
-pub(super) const SNAP_ABORT: u8 = 0xcd;
-pub(super) const COPIED: u8 = 0xd1;
-pub(super) const STOP: u8 = 0xd5;
-pub(super) const GET_STATE: u8 = 0xc2;
-pub(super) const ALLOC_MAP: u8 = 0xc6;
-pub(super) const IMAGES: u8 = 0xce;
-pub(super) const READ_IMAGE: u8 = 0xd2;
+pub(crate) const SNAPSHOT: u8 = 0xc1;
+pub(crate) const ROSTER: u8 = 0xc5;
+pub(crate) const CLEAN: u8 = 0xc9;
+pub(crate) const SNAP_ABORT: u8 = 0xcd;
+pub(crate) const COPIED: u8 = 0xd1;
+pub(crate) const STOP: u8 = 0xd5;
+pub(crate) const GET_STATE: u8 = 0xc2;
+pub(crate) const ALLOC_MAP: u8 = 0xc6;
+pub(crate) const IMAGES: u8 = 0xce;
+pub(crate) const READ_IMAGE: u8 = 0xd2;
 
 /// Bytes of a state at most: bitmaps of a replica and of its peers.
 const STATE_MAX: usize = nvme::limits::TRANSFER_MAX;
 
 /// A request that is no data command, as a vendor command.
-pub(super) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
+pub(crate) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
     let opcode = match request {
         Request::Roster { .. } | Request::Absent { .. } => ROSTER,
         Request::Clean { .. } => CLEAN,
@@ -40,12 +42,12 @@ pub(super) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
     Some(Vendor { opcode, words: [size.div_ceil(4), 0, size, 0, 0, 0], data })
 }
 
-pub(super) fn get_state() -> Vendor {
+pub(crate) fn get_state() -> Vendor {
     get(GET_STATE)
 }
 
 /// The snapshots of a replica, each with the number by which it is read.
-pub(super) fn get_images() -> Vendor {
+pub(crate) fn get_images() -> Vendor {
     get(IMAGES)
 }
 
@@ -56,23 +58,23 @@ fn get(opcode: u8) -> Vendor {
 }
 
 /// A command that no replica knows.
-pub(super) fn unknown() -> Vendor {
+pub(crate) fn unknown() -> Vendor {
     Vendor { opcode: 0xfc, words: [0; 6], data: VendorData::None }
 }
 
 /// One bit per block, set where there is data, and then one per block, set where that may differ
 /// from the snapshot `since`. Snapshots go by their numbers; zero is none.
-pub(super) fn alloc_map(extent: block::Extent, image: u32, since: u32) -> Vendor {
+pub(crate) fn alloc_map(extent: block::Extent, image: u32, since: u32) -> Vendor {
     ranged(ALLOC_MAP, extent, 2 * map_bytes(extent), since, image)
 }
 
 /// Bytes of one bit per block.
-pub(super) fn map_bytes(extent: block::Extent) -> usize {
+pub(crate) fn map_bytes(extent: block::Extent) -> usize {
     usize::try_from(extent.blocks.div_ceil(8)).unwrap_or(0).next_multiple_of(4)
 }
 
 /// Blocks of a snapshot.
-pub(super) fn read_image(extent: block::Extent, image: u32) -> Vendor {
+pub(crate) fn read_image(extent: block::Extent, image: u32) -> Vendor {
     ranged(READ_IMAGE, extent, usize::try_from(extent.bytes()).unwrap_or(0), 0, image)
 }
 
@@ -85,23 +87,23 @@ fn ranged(opcode: u8, extent: block::Extent, bytes: usize, since: u32, image: u3
 }
 
 /// What a vendor command asks for; `None` if it is not understood.
-pub(super) fn request(vendor: &Vendor) -> Option<Request<Buffer>> {
+pub(crate) fn request(vendor: &Vendor) -> Option<Request<Buffer>> {
     let VendorData::ToController(data) = &vendor.data else { return None };
     let size = usize::try_from(vendor.words[2]).ok()?;
     let decoded: Request<()> = postcard::from_bytes(data.bytes().get(..size)?).ok()?;
     with_data(decoded)
 }
 
-pub(super) fn asked_extent(vendor: &Vendor) -> block::Extent {
+pub(crate) fn asked_extent(vendor: &Vendor) -> block::Extent {
     let [_, _, low, high, blocks, _] = vendor.words;
     block::Extent::new(u64::from(low) | u64::from(high) << 32, blocks)
 }
 
-pub(super) fn put_state(state: &State) -> Option<Buffer> {
+pub(crate) fn put_state(state: &State) -> Option<Buffer> {
     framed(&postcard::to_allocvec(state).ok()?)
 }
 
-pub(super) fn put_images(images: &[(u32, Frozen)]) -> Option<Buffer> {
+pub(crate) fn put_images(images: &[(u32, Frozen)]) -> Option<Buffer> {
     framed(&postcard::to_allocvec(images).ok()?)
 }
 
@@ -112,11 +114,11 @@ fn framed(bytes: &[u8]) -> Option<Buffer> {
     (framed.len() <= STATE_MAX).then(|| Buffer::copy_of(&framed))
 }
 
-pub(super) fn state(bytes: &[u8]) -> Option<State> {
+pub(crate) fn state(bytes: &[u8]) -> Option<State> {
     postcard::from_bytes(unframed(bytes)?).ok()
 }
 
-pub(super) fn images(bytes: &[u8]) -> Option<Vec<(u32, Frozen)>> {
+pub(crate) fn images(bytes: &[u8]) -> Option<Vec<(u32, Frozen)>> {
     postcard::from_bytes(unframed(bytes)?).ok()
 }
 
@@ -126,7 +128,7 @@ fn unframed(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// How a replica's refusal travels. `outdated`: a target of a higher epoch has it.
-pub(super) fn status(fault: Fault, epoch: model::Epoch) -> Status {
+pub(crate) fn status(fault: Fault, epoch: model::Epoch) -> Status {
     let code = match fault {
         Fault::Stale { epoch: newest } if newest > epoch => Code::ReservationConflict,
         Fault::Stale { .. } => Code::AbortRequested,
@@ -139,7 +141,7 @@ pub(super) fn status(fault: Fault, epoch: model::Epoch) -> Status {
 }
 
 /// And what it meant, for a target of this epoch.
-pub(super) fn fault(status: Status, epoch: model::Epoch) -> Fault {
+pub(crate) fn fault(status: Status, epoch: model::Epoch) -> Fault {
     match status.code {
         Code::ReservationConflict => Fault::Stale { epoch: epoch.next() },
         Code::AbortRequested => Fault::Stale { epoch: model::Epoch::ZERO },

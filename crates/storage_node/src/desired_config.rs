@@ -1,44 +1,56 @@
 //! What the newest config asks for, and which configs are refused.
 
-use std::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use model::{
     Buried, ConfigHead, Era, HostId, InstanceId, Key, Mark, NodeConfig, NodeId, NodePart, PoolItem,
     Revision, Scope, VolumePart,
 };
-use ports::EngineError;
+
+/// Why a node does not take a config.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigRejected {
+    #[error("a difference from another base than {at}: the whole config is needed")]
+    NeedsWhole { at: Revision },
+    #[error("older than {at}, which is applied")]
+    Older { at: Revision },
+    #[error("for another process than {instance}")]
+    OtherInstance { instance: InstanceId },
+    #[error("of another era than that of the pools")]
+    OtherEra,
+}
 
 /// Starts empty (RS-1): nothing is wanted before a controller has said so.
 #[derive(Debug)]
-pub struct Desired {
+pub(crate) struct DesiredConfig {
     node: NodeId,
     instance: InstanceId,
     head: Option<ConfigHead>,
     parts: BTreeMap<Key, NodePart>,
 }
 
-impl Desired {
-    pub fn new(node: NodeId, instance: InstanceId) -> Self {
+impl DesiredConfig {
+    pub(crate) fn new(node: NodeId, instance: InstanceId) -> Self {
         Self { node, instance, head: None, parts: BTreeMap::new() }
     }
 
-    pub fn generation(&self) -> Revision {
+    pub(crate) fn generation(&self) -> Revision {
         self.head.as_ref().map_or(Revision::ZERO, |head| head.generation)
     }
 
     /// The point of history that pools and new replicas remember.
-    pub fn mark(&self) -> Option<Mark> {
+    pub(crate) fn mark(&self) -> Option<Mark> {
         let head = self.head.as_ref()?;
         Some(Mark { era: head.era, term: head.term, revision: head.generation })
     }
 
     /// Takes a config, or says why not: of another process, of another era than that of the pools,
     /// older than what is applied, or a difference that does not fit.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         config: NodeConfig,
         eras: impl Iterator<Item = Era>,
-    ) -> Result<Revision, EngineError> {
+    ) -> Result<Revision, ConfigRejected> {
         self.check(&config.head, eras)?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
@@ -58,34 +70,34 @@ impl Desired {
         &self,
         head: &ConfigHead,
         mut eras: impl Iterator<Item = Era>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), ConfigRejected> {
         if head.instance != self.instance {
-            return Err(EngineError::OtherInstance { instance: self.instance });
+            return Err(ConfigRejected::OtherInstance { instance: self.instance });
         }
         let known = |era: Era| era == head.era || head.former.contains(&era);
         let applied = self.head.as_ref().map(|head| head.era);
         if !applied.is_none_or(known) || !eras.all(known) {
-            return Err(EngineError::OtherEra);
+            return Err(ConfigRejected::OtherEra);
         }
         let at = self.generation();
         // A new era may begin on a store that counts from further back.
         if applied.is_none_or(|era| era == head.era) && head.generation < at {
-            return Err(EngineError::Older { at });
+            return Err(ConfigRejected::Older { at });
         }
         match head.scope {
-            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
+            Scope::Difference { base } if base != at => Err(ConfigRejected::NeedsWhole { at }),
             _ => Ok(()),
         }
     }
 
-    pub fn pools(&self) -> impl Iterator<Item = &PoolItem> {
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &PoolItem> {
         self.parts.values().filter_map(|part| match part {
             NodePart::Pool(item) => Some(item),
             _ => None,
         })
     }
 
-    pub fn volumes(&self) -> impl Iterator<Item = &VolumePart> {
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &VolumePart> {
         self.parts.values().filter_map(|part| match part {
             NodePart::Volume(part) => Some(part),
             _ => None,
@@ -93,7 +105,7 @@ impl Desired {
     }
 
     /// In the order in which they may be removed: targets first, pools last.
-    pub fn buried(&self) -> Vec<Buried> {
+    pub(crate) fn buried(&self) -> Vec<Buried> {
         let mut buried: Vec<Buried> = self
             .parts
             .keys()
@@ -111,12 +123,12 @@ impl Desired {
         buried
     }
 
-    pub fn is_buried(&self, buried: Buried) -> bool {
+    pub(crate) fn is_buried(&self, buried: Buried) -> bool {
         self.parts.contains_key(&Key::Tombstone(self.node, buried))
     }
 
     /// Where another engine listens.
-    pub fn address(&self, peer: NodeId) -> Option<&str> {
+    pub(crate) fn address(&self, peer: NodeId) -> Option<&str> {
         match self.parts.get(&Key::Node(peer))? {
             NodePart::Peer { address } => Some(address),
             _ => None,
@@ -124,7 +136,7 @@ impl Desired {
     }
 
     /// The name that a host connects with.
-    pub fn nqn(&self, host: HostId) -> Option<&str> {
+    pub(crate) fn nqn(&self, host: HostId) -> Option<&str> {
         match self.parts.get(&Key::Host(host))? {
             NodePart::Host { nqn } => Some(nqn),
             _ => None,

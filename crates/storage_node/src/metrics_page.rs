@@ -1,9 +1,16 @@
 //! Metrics: what every volume, replica and pool did and takes.
 
-use model::ReplicaId;
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 
-use super::{Shard, pools::State};
-use crate::metrics::{Family, Flow, Page};
+use crate::{
+    metrics::{Family, Flow, Page},
+    nvme_port::Export,
+    shard::Shard,
+    storage::PoolState,
+};
 
 const VOLUME_LATENCY: Family = Family::histogram(
     "holdfast_volume_latency_seconds",
@@ -34,27 +41,42 @@ const HEALTHY: Family =
 const SESSIONS: Family = Family::gauge("holdfast_connections", "Open connections.");
 
 impl Shard {
-    pub(super) fn metrics(&self) -> String {
+    pub(crate) fn metrics(&self) -> String {
         let mut page = Page::default();
-        let volumes: Vec<(String, &Flow)> = self
-            .targets
-            .homes
-            .iter()
-            .map(|(volume, home)| (volume.to_string(), &home.flow))
-            .collect();
-        page.flows("volume", VOLUME_LATENCY, VOLUME_BYTES, &volumes);
-        let replicas: Vec<(String, &Flow)> = self
-            .replicas
-            .homes
-            .iter()
-            .map(|(replica, home)| (replica.to_string(), &home.flow))
-            .collect();
-        page.flows("replica", REPLICA_LATENCY, REPLICA_BYTES, &replicas);
-        for (id, home) in &self.pools.homes {
-            page.histogram(DISK_LATENCY, &[("pool", &id.to_string())], &home.io);
+        page.flows(
+            "volume",
+            VOLUME_LATENCY,
+            VOLUME_BYTES,
+            &self.flows(|export| match export {
+                Export::Volume(volume) => Some(volume.to_string()),
+                _ => None,
+            }),
+        );
+        page.flows(
+            "replica",
+            REPLICA_LATENCY,
+            REPLICA_BYTES,
+            &self.flows(|export| match export {
+                Export::Replica(replica) => Some(replica.to_string()),
+                _ => None,
+            }),
+        );
+        self.pool_metrics(&mut page);
+        self.target_metrics(&mut page);
+        page.value(SESSIONS, &[], self.cx.conns.len());
+        page.text()
+    }
+
+    fn flows(&self, name: impl Fn(Export) -> Option<String>) -> Vec<(String, &Flow)> {
+        self.cx.port.flows().filter_map(|(export, flow)| Some((name(export)?, flow))).collect()
+    }
+
+    fn pool_metrics(&self, page: &mut Page) {
+        for (id, entry) in &self.storage.pools {
+            page.histogram(DISK_LATENCY, &[("pool", &id.to_string())], &entry.io);
         }
-        for (id, home) in &self.pools.homes {
-            let State::Open(pool) = &home.state else { continue };
+        for (id, entry) in &self.storage.pools {
+            let PoolState::Open(pool) = &entry.state else { continue };
             let stats = pool.stats();
             let sheet = [
                 ("capacity", stats.capacity),
@@ -68,24 +90,24 @@ impl Shard {
                 page.value(SPACE, &[("pool", &id.to_string()), ("kind", kind)], bytes.0);
             }
         }
-        for (volume, home) in &self.targets.homes {
-            page.value(COPIED, &[("volume", &volume.to_string())], home.copied);
+    }
+
+    fn target_metrics(&self, page: &mut Page) {
+        for (volume, entry) in &self.targets.entries {
+            page.value(COPIED, &[("volume", &volume.to_string())], entry.copied);
         }
-        for (volume, home) in &self.targets.homes {
-            let healthy = home.machine.record().healthy().count();
+        for (volume, entry) in &self.targets.entries {
+            let healthy = entry.machine.record().healthy().count();
             page.value(HEALTHY, &[("volume", &volume.to_string())], healthy);
         }
-        for (volume, home) in &self.targets.homes {
-            for (replica, child) in home.machine.seen().children {
+        for (volume, entry) in &self.targets.entries {
+            for (replica, child) in entry.machine.seen().children {
                 if let Some(percent) = child.copied {
-                    let replica: ReplicaId = replica;
                     let labels =
                         [("volume", &*volume.to_string()), ("replica", &*replica.to_string())];
                     page.value(REBUILD, &labels, percent);
                 }
             }
         }
-        page.value(SESSIONS, &[], self.net.len());
-        page.text()
     }
 }

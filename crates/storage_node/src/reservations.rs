@@ -1,6 +1,7 @@
 //! Reservations of hosts as the membership record keeps them.
 
-use std::fmt::Write as _;
+use alloc::{string::String, vec::Vec};
+use core::fmt::Write as _;
 
 use model::Reserved;
 use nvme::reservation::Reservations;
@@ -28,6 +29,8 @@ pub(crate) fn read(kept: Option<&Reserved>) -> Option<Reservations> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::borrow::ToOwned;
+
     use nvme::reservation::{Command, Register};
 
     use super::*;

@@ -1,0 +1,56 @@
+//! What the parts of a node say to each other. A message may cross shards: nothing in it points
+//! into another part.
+
+use block::Buffer;
+use model::{PoolId, ReplicaId};
+
+use crate::{TargetKey, config::ConfigWork};
+
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// To a replica: a target of this node opens a session.
+    OpenReplica {
+        replica: ReplicaId,
+        session: u64,
+        from: LocalTarget,
+    },
+    ReplicaRequest {
+        replica: ReplicaId,
+        session: u64,
+        tag: u64,
+        request: mirror::Request<Buffer>,
+    },
+    CloseReplica {
+        replica: ReplicaId,
+        session: u64,
+    },
+    /// To a target.
+    TargetInput {
+        target: TargetKey,
+        input: mirror::Input<Buffer>,
+    },
+    /// What a machine said, in its turn.
+    ReplicaOutput {
+        replica: ReplicaId,
+        output: mirror::ReplicaOutput<Buffer>,
+    },
+    TargetOutput {
+        target: TargetKey,
+        output: mirror::Output<Buffer>,
+    },
+    /// A pool may have something to say.
+    PollPool(PoolId),
+    /// A pool did, or refused, what the config wants.
+    ConfigWorkDone {
+        pool: PoolId,
+        work: ConfigWork,
+        result: Result<pool::Reply, pool::Error>,
+    },
+}
+
+/// A target of this node, and the number by which it knows a session with a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LocalTarget {
+    pub(crate) target: TargetKey,
+    pub(crate) session: u64,
+}

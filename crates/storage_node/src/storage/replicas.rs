@@ -1,0 +1,383 @@
+//! Replicas: the machines, the sessions that targets have with them, and what they ask of pools.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    vec,
+    vec::Vec,
+};
+use core::time::Duration;
+
+use block::Buffer;
+use mirror::{
+    Answer, Class, DiskOp, DiskResult, Frozen, Piece, Replica, ReplicaOutput, Request, State,
+};
+use model::{Epoch, NodeId, PoolId, ReplicaId, SnapshotId};
+use nvme::{Code, Reply, Status};
+use pool::Image;
+
+use super::{PoolRequester, Storage};
+use crate::{
+    context::{ShardContext, Subject},
+    message::LocalTarget,
+    nvme_port::Export,
+    params::NodeMutation,
+    replica_protocol,
+};
+
+#[derive(Debug)]
+pub(crate) struct ReplicaEntry {
+    pub(crate) machine: Replica<Buffer>,
+    pub(crate) pool: PoolId,
+    /// The node whose target is let in.
+    pub(crate) admitted: Option<NodeId>,
+    pub(super) sessions: BTreeMap<u64, ReplicaSession>,
+    /// Since when an epoch is being made durable, or what came before it is being drained.
+    pub(crate) admitting_since: Option<Duration>,
+    /// It may differ from its last report.
+    pub(crate) is_touched: bool,
+}
+
+/// A target's session with a replica.
+#[derive(Debug)]
+pub(super) struct ReplicaSession {
+    /// A target of this node; else it came over the port.
+    from: Option<LocalTarget>,
+    /// What it fenced with.
+    pub(super) epoch: Epoch,
+    /// What the fence found, until a remote target asks for it.
+    pub(super) state: Option<Box<State>>,
+}
+
+impl ReplicaSession {
+    pub(super) const fn remote() -> Self {
+        Self { from: None, epoch: Epoch::ZERO, state: None }
+    }
+}
+
+impl Storage {
+    /// Makes a machine for every replica in the pool that has none, and exports it.
+    pub(crate) fn adopt_replicas(&mut self, cx: &mut ShardContext, pool: PoolId) {
+        let Some(open) = self.open_pool(pool) else { return };
+        let mut found = Vec::new();
+        for state in open.replicas() {
+            if self.replicas.contains_key(&state.replica) {
+                continue;
+            }
+            let of = open.snapshots().filter(|snapshot| snapshot.replica == state.replica);
+            let snapshots: Vec<_> = of.map(frozen).collect();
+            found.push((state.replica, state.blocks, state.header.clone(), snapshots));
+        }
+        for (replica, blocks, header, snapshots) in found {
+            let instance = self.next_instance(cx);
+            let (boot, geometry) = (cx.params.boot, cx.params.geometry);
+            let machine = Replica::import(instance, boot, geometry, header, snapshots);
+            #[cfg(feature = "flaws")]
+            let machine = match cx.params.mutations.mirror {
+                Some(flaw) => machine.flawed(flaw),
+                None => machine,
+            };
+            let mut entry = ReplicaEntry {
+                machine,
+                pool,
+                admitted: None,
+                sessions: BTreeMap::new(),
+                admitting_since: None,
+                is_touched: false,
+            };
+            cx.touch(&mut entry.is_touched, Subject::Replica(replica));
+            self.replicas.insert(replica, entry);
+            cx.port.export_replica(replica, blocks);
+        }
+    }
+
+    pub(crate) fn ask_replica(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        session: u64,
+        tag: u64,
+        request: Request<Buffer>,
+    ) {
+        self.with_replica(cx, replica, |machine, out| machine.request(session, tag, request, out));
+    }
+
+    fn with_replica(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        act: impl FnOnce(&mut Replica<Buffer>, &mut Vec<ReplicaOutput<Buffer>>),
+    ) {
+        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        cx.touch(&mut entry.is_touched, Subject::Replica(replica));
+        let was_admitting = entry.admitting_since.is_some();
+        let mut out = core::mem::take(&mut cx.replica_outputs);
+        act(&mut entry.machine, &mut out);
+        cx.queue_replica(replica, out);
+        // An epoch that is durable now may be what a config or a new pool waits for.
+        entry.admitting_since = match (entry.is_admitting(), entry.admitting_since) {
+            (false, _) => None,
+            (true, since) => since.or(Some(cx.now)),
+        };
+        cx.needs_settling |= was_admitting && entry.admitting_since.is_none();
+    }
+
+    /// A target of this node wants a session. It hears at once if it gets none.
+    pub(crate) fn open_replica(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        session: u64,
+        from: LocalTarget,
+    ) {
+        let epoch = from.target.epoch;
+        let entry = self.replicas.get_mut(&replica);
+        let is_open = entry.as_ref().is_some_and(|entry| {
+            entry.admitted == Some(cx.params.node) && !cx.faults.hidden.contains(&replica)
+        });
+        match entry.filter(|_| is_open) {
+            Some(entry) => {
+                let opened = ReplicaSession { from: Some(from), epoch, state: None };
+                entry.sessions.insert(session, opened);
+            }
+            None => closed_to_target(cx, replica, from),
+        }
+    }
+
+    pub(crate) fn replica_session_closed(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        session: u64,
+    ) {
+        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        entry.sessions.remove(&session);
+        self.with_replica(cx, replica, |machine, out| machine.closed(session, out));
+    }
+
+    /// Ends a session from the replica's side.
+    fn end_replica_session(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        session: u64,
+        status: Code,
+    ) {
+        let entry = self.replicas.get(&replica);
+        let from = entry.and_then(|entry| entry.sessions.get(&session)?.from);
+        match from {
+            Some(from) => {
+                self.replica_session_closed(cx, replica, session);
+                closed_to_target(cx, replica, from);
+            }
+            // Whatever it still waits for has no answer any more.
+            None => cx.port.end_session(session, status.into()),
+        }
+    }
+
+    /// Ends every session that it has.
+    pub(crate) fn cut_replica(&mut self, cx: &mut ShardContext, replica: ReplicaId) {
+        let Some(entry) = self.replicas.get(&replica) else { return };
+        let sessions: Vec<u64> = entry.sessions.keys().copied().collect();
+        for session in sessions {
+            self.end_replica_session(cx, replica, session, Code::Inaccessible);
+        }
+    }
+
+    /// Ends every session of a replica that is to go.
+    pub(crate) fn release_replica(&mut self, cx: &mut ShardContext, replica: ReplicaId) {
+        self.cut_replica(cx, replica);
+        cx.port.withdraw(Export::Replica(replica));
+        if self.replicas.remove(&replica).is_some() {
+            cx.touched.push(Subject::Replica(replica));
+        }
+    }
+
+    pub(crate) fn release_all(&mut self, cx: &mut ShardContext) {
+        let replicas: BTreeSet<ReplicaId> = self.replicas.keys().copied().collect();
+        for replica in replicas {
+            self.release_replica(cx, replica);
+        }
+    }
+
+    /// Lets in targets of this epoch on this node, and nobody older.
+    pub(crate) fn admit(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        admission: model::Admission,
+    ) {
+        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        if entry.machine.header().epoch > admission.epoch {
+            return;
+        }
+        entry.admitted = admission.node;
+        self.with_replica(cx, replica, |machine, out| machine.admit(admission.epoch, out));
+        cx.port.set_replica_node(replica, admission.node);
+    }
+
+    pub(crate) fn replica_says(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        output: ReplicaOutput<Buffer>,
+    ) {
+        match output {
+            ReplicaOutput::Disk { id, op, .. } => self.replica_disk(cx, replica, id, op),
+            ReplicaOutput::Reply { session, tag, answer } => {
+                self.replica_replies(cx, replica, session, tag, answer);
+            }
+            ReplicaOutput::Close { session } => {
+                self.end_replica_session(cx, replica, session, Code::ReservationConflict);
+            }
+        }
+    }
+
+    fn replica_replies(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        session: u64,
+        tag: u64,
+        answer: Answer<Buffer>,
+    ) {
+        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        let Some(known) = entry.sessions.get_mut(&session) else { return };
+        if let Some(LocalTarget { target, session }) = known.from {
+            let input = mirror::Input::Answer { child: replica, session, tag, answer };
+            return cx.tell_target(target, input);
+        }
+        let epoch = known.epoch;
+        let result = match answer {
+            Answer::Fenced(state) => {
+                known.state = Some(state);
+                Ok(Reply::Done)
+            }
+            Answer::Done => Ok(Reply::Done),
+            Answer::Data(data) => Ok(Reply::Data(data)),
+            // A remote target has the map already, and reads a snapshot.
+            Answer::Pieces(pieces) => Ok(Reply::Data(super::replica_commands::joined(&pieces))),
+            Answer::Images(list) => {
+                let numbers = self.snapshot_numbers(replica);
+                let number = |frozen: Frozen| Some((*numbers.get(&frozen.snapshot)?, frozen));
+                let list: Vec<_> = list.into_iter().filter_map(number).collect();
+                let refused = Status::new(Code::InternalError);
+                replica_protocol::put_images(&list).map(Reply::Data).ok_or(refused)
+            }
+            Answer::Failed(fault) => Err(replica_protocol::status(fault, epoch)),
+        };
+        cx.port.answer(cx.now, tag, result);
+    }
+
+    fn replica_disk(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        id: u64,
+        op: DiskOp<Buffer>,
+    ) {
+        let Some(pool) = self.pool_for_io(cx, replica) else { return };
+        let mut requester = PoolRequester::Replica { replica, id };
+        let fua = |class: Class| class == Class::Durable;
+        let request = match op {
+            DiskOp::Read { extent } => {
+                pool::Request::Read { image: Image::Replica(replica), extent }
+            }
+            DiskOp::Fetch { extent, image, since } => {
+                let image = image_of(replica, image);
+                let Ok(changed) = self.page_runs(replica, image, since, extent) else {
+                    let missing = DiskResult::Failed(mirror::DiskFault::Media);
+                    return self.replica_disk_done(cx, replica, id, missing);
+                };
+                if changed.iter().all(|(_, has_data)| !has_data) {
+                    let empty = |(extent, _)| Piece { extent, data: None };
+                    let pieces = changed.into_iter().map(empty).collect();
+                    return self.replica_disk_done(cx, replica, id, DiskResult::Pieces(pieces));
+                }
+                requester = PoolRequester::Fetch { replica, id, extent, runs: changed };
+                pool::Request::Read { image, extent }
+            }
+            DiskOp::Write { extent, data, class } => {
+                pool::Request::Write { replica, extent, data, fua: fua(class) }
+            }
+            DiskOp::Zero { extent, class } => {
+                pool::Request::Zero { replica, extent, fua: fua(class) }
+            }
+            DiskOp::Flush => pool::Request::Flush,
+            DiskOp::Note(note) => pool::Request::Note { replica, notes: vec![note] },
+            DiskOp::Snapshot(Frozen { snapshot, attempt, roster, blocks, name }) => {
+                let blocks = Some(blocks);
+                pool::Request::Snapshot { replica, snapshot, attempt, roster, blocks, name }
+            }
+            DiskOp::SnapAbort { attempt, .. } => pool::Request::AbortSnapshot { replica, attempt },
+        };
+        self.ask_pool(cx, pool, requester, request);
+    }
+
+    /// The replica's own pool.
+    fn pool_for_io(&self, cx: &ShardContext, replica: ReplicaId) -> Option<PoolId> {
+        let own = self.replicas.get(&replica)?.pool;
+        if cx.params.mutations.leaves_out(NodeMutation::WrongPool) {
+            let is_other = |pool: &&PoolId| **pool != own && self.open_pool(**pool).is_some();
+            return self.pools.keys().find(is_other).copied().or(Some(own));
+        }
+        Some(own)
+    }
+
+    pub(super) fn replica_disk_done(
+        &mut self,
+        cx: &mut ShardContext,
+        replica: ReplicaId,
+        id: u64,
+        result: DiskResult<Buffer>,
+    ) {
+        self.with_replica(cx, replica, |machine, out| machine.done(id, result, out));
+    }
+
+    /// The snapshot that a pool knows by this number.
+    pub(super) fn numbered_snapshot(&self, replica: ReplicaId, number: u32) -> Option<SnapshotId> {
+        let mut all = self.snapshot_numbers(replica).into_iter();
+        all.find(|(_, known)| *known == number).map(|(snapshot, _)| snapshot)
+    }
+
+    fn snapshot_numbers(&self, replica: ReplicaId) -> BTreeMap<SnapshotId, u32> {
+        let entry = self.replicas.get(&replica);
+        let pool = entry.and_then(|entry| self.open_pool(entry.pool));
+        let all = pool.into_iter().flat_map(pool::Pool::snapshots);
+        let of = all.filter(|found| found.replica == replica);
+        of.map(|found| (found.snapshot, found.number)).collect()
+    }
+
+    /// Runs of blocks that may differ from a snapshot, and whether there is data in them.
+    pub(super) fn page_runs(
+        &self,
+        replica: ReplicaId,
+        image: Image,
+        since: Option<SnapshotId>,
+        extent: block::Extent,
+    ) -> Result<Vec<(block::Extent, bool)>, pool::Error> {
+        let entry = self.replicas.get(&replica);
+        let pool = entry.and_then(|entry| self.open_pool(entry.pool));
+        pool.ok_or(pool::Error::NotFound)?.changes(image, since, extent)
+    }
+}
+
+impl ReplicaEntry {
+    fn is_admitting(&self) -> bool {
+        !self.machine.is_faulted() && self.machine.admitted() != Some(self.machine.header().epoch)
+    }
+}
+
+fn closed_to_target(cx: &mut ShardContext, child: ReplicaId, from: LocalTarget) {
+    let LocalTarget { target, session } = from;
+    cx.tell_target(target, mirror::Input::ChildClosed { child, session });
+}
+
+pub(super) fn image_of(replica: ReplicaId, snapshot: Option<SnapshotId>) -> Image {
+    snapshot.map_or(Image::Replica(replica), |snapshot| Image::Snapshot(replica, snapshot))
+}
+
+fn frozen(found: pool::SnapshotState) -> Frozen {
+    let pool::SnapshotState { snapshot, attempt, roster, blocks, name, .. } = found;
+    Frozen { snapshot, attempt, roster, blocks, name }
+}
