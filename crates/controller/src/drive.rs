@@ -8,11 +8,10 @@ use std::{
 
 use model::{Revision, Time};
 use pki::Door;
-use plan::Refusal;
+use plan::{Accepted, Refusal};
 use ports::{Change as StoreChange, LeaseId, LeaseRequest, Store, StoreError, TxnOutcome};
-use reconcile::{
-    Change, CommitId, Effect, Entry, Event, LeaseAnswer, Reconciler, Reply, RequestId,
-};
+use reconcile::{Change, CommitId, Effect, Entry, Event, LeaseAnswer, Reconciler, RequestId};
+use rest::{Chosen, Seen};
 use store::Direct;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -23,11 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    DieAt, Handle, Inside, Journal, Settings,
+    DieAt, Handle, Settings,
     clock::Clock,
     commits::{Commits, Next},
     follow::{Followed, follow, load},
-    handle::Ask,
+    handle::{Ask, seen},
+    journal::Journal,
     limits,
     sessions::Sessions,
 };
@@ -41,7 +41,7 @@ pub struct Controller<S> {
     journal: Journal,
     commits: Commits,
     sessions: Sessions,
-    requests: BTreeMap<RequestId, oneshot::Sender<Result<Reply, Refusal>>>,
+    requests: BTreeMap<RequestId, oneshot::Sender<Result<Accepted, Refusal>>>,
     next_request: u64,
     lease: Option<u64>,
     calls: JoinSet<Done>,
@@ -173,20 +173,22 @@ impl<S: Store + Clone + 'static> Controller<S> {
                     self.think(event);
                 }
             }
-            News::Ask(Ask::Look(look)) => look(&Inside {
-                brain: &self.brain,
-                journal: &self.journal,
-                is_loaded: self.follower.is_some(),
-            }),
-            News::Ask(Ask::Request { request, reply }) => {
-                self.next_request += 1;
-                let id = RequestId(self.next_request);
-                self.requests.insert(id, reply);
-                self.think(Event::Request { id, request });
+            News::Ask(Ask::Look(look)) => look(&self.seen()),
+            News::Ask(Ask::Change { choose, reply }) => {
+                if let Some(Chosen { request, if_spec, .. }) = choose(&self.seen()) {
+                    self.next_request += 1;
+                    let id = RequestId(self.next_request);
+                    self.requests.insert(id, reply);
+                    self.think(Event::Request { id, request, if_spec });
+                }
             }
             News::Tick => self.think(Event::Tick),
             News::Stop => {}
         }
+    }
+
+    fn seen(&self) -> Seen<'_> {
+        seen(&self.brain, &self.journal, self.follower.is_some())
     }
 
     /// Lets the brain think, and begins what it says.

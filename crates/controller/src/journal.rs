@@ -4,30 +4,24 @@ use std::collections::BTreeMap;
 
 use model::{Event, Key, Record};
 use reconcile::{Change, Entry};
+use rest::Lead;
 
 /// The events that the store holds, which are bounded there.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub(crate) struct Journal {
     events: BTreeMap<u64, Event>,
     lead: Lead,
     term: u64,
 }
 
-/// Who leads, as the store tells.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lead {
-    pub is_taken: bool,
-    /// Where the newest leader takes requests.
-    pub address: Option<String>,
-}
-
 impl Journal {
     /// By their numbers, which only grow.
-    pub const fn events(&self) -> &BTreeMap<u64, Event> {
+    pub(crate) const fn events(&self) -> &BTreeMap<u64, Event> {
         &self.events
     }
 
-    pub const fn lead(&self) -> &Lead {
+    /// Who leads, as the store tells; whether it is this controller is not known here.
+    pub(crate) const fn lead(&self) -> &Lead {
         &self.lead
     }
 

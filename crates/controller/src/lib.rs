@@ -19,13 +19,11 @@ mod fault;
 mod follow;
 mod handle;
 mod journal;
-mod serve;
 mod sessions;
 mod settings;
 
 pub use drive::Controller;
 pub use fault::DieAt;
-pub use handle::{Away, Handle, Inside};
-pub use journal::{Journal, Lead};
-pub use serve::Served;
+pub use handle::{Handle, Served};
+pub use rest::Seen;
 pub use settings::{Opened, Settings, StoreUrl, UnreadableUrl};

@@ -8,11 +8,18 @@ mod pool;
 mod snapshot;
 mod volume;
 
-use alloc::{boxed::Box, collections::BTreeSet, format, string::String};
+use alloc::{
+    boxed::Box,
+    collections::BTreeSet,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use model::{
-    AttemptId, Buried, Bytes, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec, Record,
-    ReplicaId, SnapshotId, Subject, Time, Txn, VolumeId, VolumeSpec,
+    AttemptId, Buried, Bytes, Extra, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec,
+    Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn, VolumeId,
+    VolumeSpec,
 };
 
 use crate::World;
@@ -34,7 +41,6 @@ pub enum Request {
     },
     LabelNode {
         node: NodeId,
-        if_spec: Option<u64>,
         labels: Labels,
     },
     CordonNode {
@@ -56,35 +62,29 @@ pub enum Request {
     },
     DeleteVolume {
         volume: VolumeId,
-        if_spec: Option<u64>,
         with_snapshots: bool,
     },
     ResizeVolume {
         volume: VolumeId,
-        if_spec: Option<u64>,
         size: Bytes,
     },
     ScaleVolume {
         volume: VolumeId,
-        if_spec: Option<u64>,
         replicas: u8,
     },
     PublishVolume {
         volume: VolumeId,
-        if_spec: Option<u64>,
         attempt: AttemptId,
         deadline: Time,
         hosts: BTreeSet<HostId>,
     },
     UnpublishVolume {
         volume: VolumeId,
-        if_spec: Option<u64>,
         host: HostId,
         force: bool,
     },
     ShareVolume {
         volume: VolumeId,
-        if_spec: Option<u64>,
         consumers: BTreeSet<HostId>,
     },
     PromoteVolume {
@@ -134,7 +134,10 @@ pub enum Refusal {
     NotFound { what: String },
     #[error("the name {name:?} is taken by {by}")]
     NameTaken { name: String, by: String },
-    /// The spec changed since the revision that the user saw, or the resource is being deleted.
+    /// Who read an older spec reads again, and sees what somebody else has changed.
+    #[error("the spec is at revision {now}, not {seen}: read it again")]
+    StaleSpec { now: u64, seen: u64 },
+    /// The resource is not as the request supposes, or is being deleted.
     #[error("conflict: {why}")]
     Conflict { why: String },
     /// It is well formed, but cannot be done now; `why` says what would have to change.
@@ -153,28 +156,84 @@ pub enum Refusal {
     StoreUnavailable,
 }
 
-/// The transaction that accepts a request; empty if everything is already as asked for. `Recover`
-/// is not among them: see `recover`.
-pub fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
+/// A request was made durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub revision: Revision,
+    pub words: Vec<String>,
+}
+
+/// The transaction that accepts a request; empty if everything is already as asked for. `if_spec`
+/// is the revision of the spec that the user saw, if the request depends on it.
+///
+/// `Recover` is not among them: see `recover`.
+pub fn admit(world: &World, request: &Request, if_spec: Option<u64>) -> Result<Txn, Refusal> {
     if let Some(why) = world.read_only() {
         return Err(Refusal::ReadOnly { why: why.into() });
     }
+    check_spec(world, request.subject(), if_spec)?;
     match request {
-        Request::CreatePool { .. } | Request::DeletePool { .. } | Request::ForgetPool { .. } => {
-            pool::admit(world, request)
+        Request::CreatePool { id, name, labels, spec } => {
+            pool::create(world, *id, name, labels, spec)
         }
-        Request::LabelNode { .. }
-        | Request::CordonNode { .. }
-        | Request::DrainNode { .. }
-        | Request::ForgetNode { .. } => node::admit(world, request),
-        Request::CreateSnapshot { .. } | Request::DeleteSnapshot { .. } => {
-            snapshot::admit(world, request)
+        Request::DeletePool { pool } => pool::delete(world, *pool),
+        Request::ForgetPool { pool } => pool::forget(world, *pool),
+        Request::LabelNode { node, labels } => node::label(world, *node, labels),
+        Request::CordonNode { node, cordoned } => {
+            node::change(world, *node, |record| record.spec.cordoned = *cordoned)
         }
+        Request::DrainNode { node, draining } => {
+            node::change(world, *node, |record| record.spec.draining = *draining)
+        }
+        Request::ForgetNode { node } => node::forget(world, *node),
+        Request::CreateVolume { id, name, labels, spec } => {
+            volume::create(world, *id, name, labels, spec)
+        }
+        Request::DeleteVolume { volume, with_snapshots } => {
+            volume::delete(world, *volume, *with_snapshots)
+        }
+        Request::ResizeVolume { volume, size } => volume::resize(world, *volume, *size),
+        Request::ScaleVolume { volume, replicas } => volume::scale(world, *volume, *replicas),
+        Request::PublishVolume { volume, attempt, deadline, hosts } => {
+            let (attempt, deadline, hosts) = (*attempt, *deadline, hosts.clone());
+            let publish = Publish { attempt, deadline, hosts, extra: Extra::new() };
+            volume::publish(world, *volume, publish)
+        }
+        Request::UnpublishVolume { volume, host, force } => {
+            volume::unpublish(world, *volume, *host, *force)
+        }
+        Request::ShareVolume { volume, consumers } => volume::share(world, *volume, consumers),
+        Request::PromoteVolume { volume, attempt, replica, accept_data_loss } => {
+            let promotion = Promotion { attempt: *attempt, replica: *replica };
+            volume::promote(world, *volume, promotion, *accept_data_loss)
+        }
+        Request::DrillVolume { volume, drill } => volume::drill(world, *volume, drill),
+        Request::CreateSnapshot { id, name, volume, attempt, deadline } => {
+            snapshot::create(world, *id, name, *volume, *attempt, *deadline)
+        }
+        Request::DeleteSnapshot { snapshot } => snapshot::delete(world, *snapshot),
         Request::Recover { .. } => {
             let why = "the store and the pools agree: there is nothing to recover".into();
             Err(Refusal::Impossible { why })
         }
-        _ => volume::admit(world, request),
+    }
+}
+
+/// What a user saw must be there still, and be the same. The planner's own writes leave the
+/// revision of a spec alone, so they never make a conflict here.
+pub fn check_spec(world: &World, about: Subject, if_spec: Option<u64>) -> Result<(), Refusal> {
+    let Some(seen) = if_spec else { return Ok(()) };
+    let found = match about {
+        Subject::Node(id) => world.node(id).map(|view| view.record.meta.spec_revision),
+        Subject::Pool(id) => world.pools.get(&id).map(|view| view.record.meta.spec_revision),
+        Subject::Snapshot(id) => world.snapshots.get(&id).map(|found| found.meta.spec_revision),
+        Subject::Volume(id) => world.volume(id).map(|view| view.record.meta.spec_revision),
+        Subject::Host(_) | Subject::Cluster => None,
+    };
+    match found {
+        None => Err(Refusal::NotFound { what: about.to_string() }),
+        Some(now) if now == seen => Ok(()),
+        Some(now) => Err(Refusal::StaleSpec { now, seen }),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a controller asks its driver to do.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
-use model::{Epoch, HostConfig, HostId, NodeConfig, NodeId, Revision, Txn, VolumeId};
-use plan::Refusal;
+use model::{Epoch, HostConfig, HostId, NodeConfig, NodeId, Txn, VolumeId};
+use plan::{Accepted, Refusal};
 
 use crate::RequestId;
 
@@ -45,17 +45,10 @@ pub enum Effect {
     },
     Reply {
         id: RequestId,
-        reply: Result<Reply, Refusal>,
+        reply: Result<Accepted, Refusal>,
     },
     /// For logs: a step was committed, or a wait began.
     Note {
         words: String,
     },
-}
-
-/// A request was made durable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    pub revision: Revision,
-    pub words: Vec<String>,
 }

@@ -80,6 +80,8 @@ pub enum Event {
     Request {
         id: RequestId,
         request: Request,
+        /// The revision of the spec that the user saw, if the request depends on it.
+        if_spec: Option<u64>,
     },
 }
 

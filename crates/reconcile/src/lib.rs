@@ -25,6 +25,6 @@ mod register;
 mod request;
 mod waiting;
 
-pub use effect::{CommitId, Effect, Reply};
+pub use effect::{CommitId, Effect};
 pub use event::{Change, Entry, Event, LeaseAnswer, Outcome, Rejection, RequestId};
 pub use machine::{Config, Periods, Reconciler, Stats};

@@ -177,7 +177,7 @@ impl<P: Planner> Reconciler<P> {
             Event::HostClosed { host, instance } => self.host_closed(host, instance),
             Event::NodeAnswered { node, answer } => self.node_answered(node, &answer),
             Event::HostAnswered { host, answer } => self.host_answered(host, &answer),
-            Event::Request { id, request } => self.request(id, request),
+            Event::Request { id, request, if_spec } => self.request(id, request, if_spec),
         }
     }
 

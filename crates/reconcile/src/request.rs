@@ -8,11 +8,9 @@ use alloc::{
 };
 
 use model::{EventKind, Revision, Severity, Subject, Txn};
-use plan::{Drill, Planner, Refusal, Request};
+use plan::{Accepted, Drill, Planner, Refusal, Request};
 
-use crate::{
-    Effect, Outcome, Reconciler, Reply, RequestId, commit::Purpose, limits::REQUEST_TRIES,
-};
+use crate::{Effect, Outcome, Reconciler, RequestId, commit::Purpose, limits::REQUEST_TRIES};
 
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -25,6 +23,7 @@ pub(crate) struct Requests {
 #[derive(Clone, Debug)]
 struct Pending {
     request: Request,
+    if_spec: Option<u64>,
     tries: u32,
     seen: Revision,
 }
@@ -37,8 +36,8 @@ struct RecoveryRun {
 }
 
 impl<P: Planner> Reconciler<P> {
-    pub(crate) fn request(&mut self, id: RequestId, request: Request) {
-        self.admit(id, Pending { request, tries: 0, seen: Revision::ZERO });
+    pub(crate) fn request(&mut self, id: RequestId, request: Request, if_spec: Option<u64>) {
+        self.admit(id, Pending { request, if_spec, tries: 0, seen: Revision::ZERO });
     }
 
     fn admit(&mut self, id: RequestId, mut pending: Pending) {
@@ -50,10 +49,10 @@ impl<P: Planner> Reconciler<P> {
             self.begin_recovery(id, *era, &accept_data_loss.clone());
             return;
         }
-        match plan::admit(&self.world, &pending.request) {
+        match plan::admit(&self.world, &pending.request, pending.if_spec) {
             Err(refusal) => self.reply(id, Err(refusal)),
             Ok(txn) if txn.writes.is_empty() && !pending.request.is_told_alone() => {
-                let reply = Reply { revision: self.world.revision, words: Vec::new() };
+                let reply = Accepted { revision: self.world.revision, words: Vec::new() };
                 self.reply(id, Ok(reply));
             }
             Ok(txn) => {
@@ -68,7 +67,7 @@ impl<P: Planner> Reconciler<P> {
         }
     }
 
-    fn reply(&mut self, id: RequestId, reply: Result<Reply, Refusal>) {
+    fn reply(&mut self, id: RequestId, reply: Result<Accepted, Refusal>) {
         self.effects.push(Effect::Reply { id, reply });
     }
 
@@ -76,7 +75,7 @@ impl<P: Planner> Reconciler<P> {
         if let Some(pending) = self.requests.flying.remove(&id) {
             self.queue.push(pending.request.subject());
             self.effects.extend(self.strike(&pending.request));
-            self.reply(id, Ok(Reply { revision, words: Vec::new() }));
+            self.reply(id, Ok(Accepted { revision, words: Vec::new() }));
         }
     }
 
@@ -156,7 +155,7 @@ impl<P: Planner> Reconciler<P> {
         }
         if let Some(run) = self.requests.recovery.take() {
             self.delivery.all_whole();
-            self.reply(run.id, Ok(Reply { revision, words: run.left_out }));
+            self.reply(run.id, Ok(Accepted { revision, words: run.left_out }));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, future::Future};
 
 use model::{Event, Revision};
-use plan::{Refusal, Request, World};
+use plan::{Accepted, Refusal, Request, World};
 use tokio::sync::watch;
 
 pub trait Backend: Clone + Send + Sync + 'static {
@@ -13,8 +13,12 @@ pub trait Backend: Clone + Send + Sync + 'static {
         look: impl FnOnce(&Seen<'_>) -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, Away>> + Send;
 
-    /// Makes a request durable, or says why not.
-    fn ask(&self, request: Request) -> impl Future<Output = Result<Accepted, Refusal>> + Send;
+    /// Makes a change durable, or says why not. `choose` is short: it names the change by the state
+    /// of one moment, and at that same moment the change is admitted or refused.
+    fn change<T: Send + 'static, E: From<Refusal> + Send + 'static>(
+        &self,
+        choose: impl FnOnce(&Seen<'_>) -> Result<Chosen<T>, E> + Send + 'static,
+    ) -> impl Future<Output = Result<(T, Accepted), E>> + Send;
 
     /// Changes whenever something may look different.
     fn turns(&self) -> watch::Receiver<u64>;
@@ -50,11 +54,13 @@ pub struct Lead {
     pub address: Option<String>,
 }
 
-/// A request was made durable.
+/// A change that was chosen, and what is kept of that moment for the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    pub revision: Revision,
-    pub words: Vec<String>,
+pub struct Chosen<T> {
+    pub request: Request,
+    /// The revision of the spec that the user saw, if the change depends on it.
+    pub if_spec: Option<u64>,
+    pub kept: T,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

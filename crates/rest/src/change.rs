@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use model::{Labels, Time, VolumeSpec};
+use model::{Labels, Subject, Time, VolumeSpec};
 use plan::{Request, World};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     query::Query,
     read::{Kind, host_id, node_id, node_name, pool_id, snapshot_id, volume_id},
     routes::Operation,
+    wait::{Condition, subject},
 };
 
 /// A change as it was asked for, read but not yet looked up.
@@ -24,9 +26,16 @@ pub(crate) struct Wish {
     /// The second name in the path.
     pub host: String,
     pub body: Body,
+    /// The revision of the spec that the user saw.
     pub if_match: Option<u64>,
     pub force: bool,
     pub with_snapshots: bool,
+    /// Only what it would do is asked for.
+    pub is_dry: bool,
+    /// It is done only if its plan is still this one.
+    pub if_plan: Option<String>,
+    /// What is waited for before the answer, and until when.
+    pub wait: Option<(Condition, Instant)>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,25 +82,34 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 impl Wish {
-    pub(crate) fn new(
+    pub(crate) fn read(
         operation: Operation,
-        body: Body,
+        [name, host]: [String; 2],
         query: &Query,
         if_match: Option<&str>,
+        body: &[u8],
     ) -> Result<Self, Problem> {
         let if_match = if_match.map(|text| {
             let number = text.trim().trim_start_matches("W/").trim_matches('"').parse();
             number.map_err(|_| Problem::field("If-Match", "it must be a spec's revision"))
         });
-        Ok(Self {
+        let deadline = Instant::now() + query.timeout()?;
+        let wish = Self {
             operation,
-            name: String::new(),
-            host: String::new(),
-            body,
+            name,
+            host,
+            body: Body::read(operation, body)?,
             if_match: if_match.transpose()?,
             force: query.is_set("force")?,
             with_snapshots: query.is_set("with-snapshots")?,
-        })
+            is_dry: query.is_set("dry-run")?,
+            if_plan: query.plan()?.map(str::to_owned),
+            wait: Condition::read(query)?.map(|condition| (condition, deadline)),
+        };
+        if wish.kind().is_none() && wish.if_match.is_some() {
+            return Err(Problem::field("If-Match", "a cluster has no revision of its spec"));
+        }
+        Ok(wish)
     }
 
     /// What it is about.
@@ -110,9 +128,13 @@ impl Wish {
         })
     }
 
-    /// The planner's request for it.
+    /// The planner's request for it: names become ids here, and the planner judges the rest.
     pub(crate) fn request(&self, world: &World) -> Result<Request, Problem> {
-        self.check_revision(world)?;
+        if let Some(kind) = self.kind().filter(|_| self.if_match.is_some())
+            && subject(world, kind, &self.name).is_none()
+        {
+            return Err(Problem::not_found(kind.noun(), &self.name));
+        }
         let name = self.name.as_str();
         match (&self.operation, &self.body) {
             (Operation::PutPool, Body::Pool(put)) => self.put_pool(world, put),
@@ -127,9 +149,7 @@ impl Wish {
                 accept_data_loss: recover.accept_data_loss.iter().copied().collect(),
             }),
             (Operation::LabelNode, Body::Labels(labels)) => {
-                let (node, if_spec, labels) =
-                    (node_id(world, name)?, self.if_match, labels.clone());
-                Ok(Request::LabelNode { node, if_spec, labels })
+                Ok(Request::LabelNode { node: node_id(world, name)?, labels: labels.clone() })
             }
             (Operation::Cordon | Operation::Uncordon, _) => {
                 let cordoned = self.operation == Operation::Cordon;
@@ -149,30 +169,25 @@ impl Wish {
             return self.put_volume(world, put);
         }
         let volume = volume_id(world, &self.name)?;
-        let if_spec = self.if_match;
         match (&self.operation, &self.body) {
             (Operation::DeleteVolume, _) => {
-                let with_snapshots = self.with_snapshots;
-                Ok(Request::DeleteVolume { volume, if_spec, with_snapshots })
+                Ok(Request::DeleteVolume { volume, with_snapshots: self.with_snapshots })
             }
             (Operation::Publish, Body::Publication(put)) => Ok(Request::PublishVolume {
                 volume,
-                if_spec,
                 attempt: put.attempt.unwrap_or_else(|| model::AttemptId(Uuid::new_v4())),
                 deadline: deadline(world, put.within),
                 hosts: hosts(world, &put.hosts)?,
             }),
             (Operation::Unpublish, _) => {
                 let host = host_id(world, &self.host)?;
-                Ok(Request::UnpublishVolume { volume, if_spec, host, force: self.force })
+                Ok(Request::UnpublishVolume { volume, host, force: self.force })
             }
             (Operation::Share, Body::Share(put)) => {
                 let consumers = hosts(world, &put.consumers)?;
-                Ok(Request::ShareVolume { volume, if_spec, consumers })
+                Ok(Request::ShareVolume { volume, consumers })
             }
-            (Operation::Unshare, _) => {
-                Ok(Request::ShareVolume { volume, if_spec, consumers: [].into() })
-            }
+            (Operation::Unshare, _) => Ok(Request::ShareVolume { volume, consumers: [].into() }),
             (Operation::Promote, Body::Promote(promote)) => Ok(Request::PromoteVolume {
                 volume,
                 attempt: promote.attempt.unwrap_or_else(|| model::AttemptId(Uuid::new_v4())),
@@ -191,26 +206,11 @@ impl Wish {
         }
     }
 
-    /// What a user saw must be there still, and be the same.
-    fn check_revision(&self, world: &World) -> Result<(), Problem> {
-        let Some(seen) = self.if_match else { return Ok(()) };
-        let Some(kind) = self.kind() else {
-            return Err(Problem::field("If-Match", "a cluster has no revision of its spec"));
-        };
-        let now = spec_revision(world, kind, &self.name)?;
-        if seen == now {
-            return Ok(());
-        }
-        let detail = format!("the spec is at revision {now}, not {seen}: read it again");
-        Err(Problem::new("stale-revision", detail))
-    }
-
     fn put_volume(&self, world: &World, put: &VolumePut) -> Result<Request, Problem> {
         let known = volume_id(world, &self.name);
         let stored = known.as_ref().ok().and_then(|id| world.volume(*id));
         refuse_unknown(&put.spec, stored.map(|view| &view.record.spec))?;
         let Ok(id) = known else {
-            refuse_given(&put.spec)?;
             let id = put.id.unwrap_or_else(|| model::VolumeId(Uuid::new_v4()));
             let (name, labels) = (self.name.clone(), put.labels.clone());
             let spec = Box::new(put.spec.clone());
@@ -227,38 +227,11 @@ impl Wish {
         if !put.labels.is_empty() && put.labels != old.meta.labels {
             return Err(Problem::field("labels", "the labels of a volume are not changed"));
         }
-        self.change_volume(id, &old.spec, &put.spec)
-    }
-
-    /// The one field of a volume's spec that differs, as a request.
-    fn change_volume(
-        &self,
-        id: model::VolumeId,
-        old: &VolumeSpec,
-        new: &VolumeSpec,
-    ) -> Result<Request, Problem> {
-        let (volume, if_spec) = (id, self.if_match);
-        let differing = differing(old, new);
-        match differing.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] => Ok(Request::ResizeVolume { volume, if_spec, size: old.size }),
-            ["size"] => Ok(Request::ResizeVolume { volume, if_spec, size: new.size }),
-            ["replicas"] => Ok(Request::ScaleVolume { volume, if_spec, replicas: new.replicas }),
-            ["replicas", "size"] => {
-                let detail = "change the size and the count of replicas one after the other";
-                Err(Problem::field("spec", detail))
-            }
-            _ => {
-                let mut problem = Problem::new("conflict", "only size and replicas are changed so");
-                problem.errors = differing
-                    .into_iter()
-                    .map(|field| crate::FieldError {
-                        field: format!("spec.{field}"),
-                        detail: "it is not what the volume has".into(),
-                    })
-                    .collect();
-                Err(problem)
-            }
-        }
+        change_volume(id, &old.spec, &put.spec).or_else(|problem| {
+            // Who read an older spec hears that first: the difference may be somebody else's.
+            plan::check_spec(world, Subject::Volume(id), self.if_match)?;
+            Err(problem)
+        })
     }
 
     fn put_pool(&self, world: &World, put: &PoolPut) -> Result<Request, Problem> {
@@ -305,19 +278,33 @@ impl Wish {
     }
 }
 
-fn spec_revision(world: &World, kind: Kind, name: &str) -> Result<u64, Problem> {
-    let gone = || Problem::not_found(kind.noun(), name);
-    let found = match kind {
-        Kind::Nodes => world.node(node_id(world, name)?).map(|view| view.record.meta.spec_revision),
-        Kind::Pools => {
-            world.pools.get(&pool_id(world, name)?).map(|view| view.record.meta.spec_revision)
+/// The one field of a volume's spec that differs, as a request.
+fn change_volume(
+    volume: model::VolumeId,
+    old: &VolumeSpec,
+    new: &VolumeSpec,
+) -> Result<Request, Problem> {
+    let differing = differing(old, new);
+    match differing.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(Request::ResizeVolume { volume, size: old.size }),
+        ["size"] => Ok(Request::ResizeVolume { volume, size: new.size }),
+        ["replicas"] => Ok(Request::ScaleVolume { volume, replicas: new.replicas }),
+        ["replicas", "size"] => {
+            let detail = "change the size and the count of replicas one after the other";
+            Err(Problem::field("spec", detail))
         }
-        Kind::Snapshots => {
-            world.snapshots.get(&snapshot_id(world, name)?).map(|found| found.meta.spec_revision)
+        _ => {
+            let mut problem = Problem::new("conflict", "only size and replicas are changed so");
+            problem.errors = differing
+                .into_iter()
+                .map(|field| crate::FieldError {
+                    field: format!("spec.{field}"),
+                    detail: "it is not what the volume has".into(),
+                })
+                .collect();
+            Err(problem)
         }
-        _ => world.volume(volume_id(world, name)?).map(|view| view.record.meta.spec_revision),
-    };
-    found.ok_or_else(gone)
+    }
 }
 
 /// Fields of a spec that a user gives and that differ. What other routes change is not compared as
@@ -364,20 +351,6 @@ fn told(world: &World, report: &DrillReport) -> Result<String, Problem> {
         "a drill ended: its target {moved}, the longest wait was {gap} over {reads} reads and \
          {writes} writes; {compared} blocks compared, {wrong} wrong{others}"
     ))
-}
-
-/// What other routes give a volume is not given at its birth; left out silently, it would be missed
-/// later.
-fn refuse_given(spec: &VolumeSpec) -> Result<(), Problem> {
-    let given = [
-        ("spec.publish", spec.publish.is_some(), "make it first, then PUT its /publication"),
-        ("spec.share", spec.share.is_some(), "make it first, then PUT its /share"),
-        ("spec.promote", spec.promote.is_some(), "a new volume has nothing to promote"),
-        ("spec.severed", !spec.severed.is_empty(), "a new volume has no hosts"),
-        ("spec.deleting", spec.deleting, "a new volume is not deleted"),
-    ];
-    let wrong = given.into_iter().find(|(_, is_given, _)| *is_given);
-    wrong.map_or(Ok(()), |(field, _, detail)| Err(Problem::field(field, detail)))
 }
 
 /// A part of a spec, and what of it this version does not know.

@@ -45,14 +45,18 @@ pub struct Impact {
     pub words: String,
 }
 
-pub(crate) fn preview(world: &World, request: &Request) -> Result<Preview, Problem> {
+pub(crate) fn preview(
+    world: &World,
+    request: &Request,
+    if_spec: Option<u64>,
+) -> Result<Preview, Problem> {
     let mut ahead = world.clone();
     let (txns, brought, left_out) = match request {
         Request::Recover { era, accept_data_loss } => {
             let recovery = plan::recover(world, *era, accept_data_loss)?;
             (recovery.txns, recovery.steps, recovery.left_out)
         }
-        request => (vec![plan::admit(world, request)?], Vec::new(), Vec::new()),
+        request => (vec![plan::admit(world, request, if_spec)?], Vec::new(), Vec::new()),
     };
     for txn in &txns {
         commit(&mut ahead, txn);

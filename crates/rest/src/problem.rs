@@ -97,6 +97,7 @@ impl From<Refusal> for Problem {
             }
             Refusal::NotFound { .. } => Self::new("not-found", detail),
             Refusal::NameTaken { .. } => Self::new("name-taken", detail),
+            Refusal::StaleSpec { .. } => Self::new("stale-revision", detail),
             Refusal::Conflict { .. } => Self::new("conflict", detail),
             Refusal::Impossible { .. } => Self::new("impossible", detail),
             Refusal::InUse { .. } => Self::new("in-use", detail),

@@ -13,6 +13,7 @@ use axum::{
     routing::{MethodFilter, on},
 };
 use pki::{Door, Keyring};
+use plan::World;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -20,15 +21,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{
-    Backend, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen,
-    change::{Body, Wish},
+    Backend, Chosen, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen,
+    change::Wish,
     events, limits, metrics,
     preview::preview,
     query::Query,
     read::{self, Kind, value},
     routes::{Operation, ROUTES, Route, Verb},
     threshold::{Threshold, Visitor},
-    wait::{Condition, Waited, wait},
+    wait::{Condition, Waited, subject, wait},
     why,
 };
 
@@ -260,43 +261,41 @@ impl<B: Backend> App<B> {
     }
 
     async fn change(&self, operation: Operation, asked: Asked, query: &Query) -> Answer {
-        let lead = self.backend.look(|seen| seen.lead.clone()).await?;
-        if !lead.is_own {
-            return pass_on(&lead, asked, self.keyring.clone()).await;
-        }
-        let body = Body::read(operation, &asked.body)?;
-        let mut wish = Wish::new(operation, body, query, asked.header("if-match"))?;
-        wish.name = asked.param("name");
-        wish.host = asked.param("host");
-        let condition = Condition::read(query)?;
-        let deadline = Instant::now() + query.timeout()?;
-        let plan = query.plan()?.map(str::to_owned);
-        let is_dry = query.is_set("dry-run")?;
-        let looking = is_dry || plan.is_some();
-        let kind = wish.kind();
-        let name = wish.name.clone();
-        let look = move |seen: &Seen<'_>| {
-            let request = wish.request(seen.world)?;
-            let known = kind.is_some_and(|kind| read::one(seen.world, kind, &wish.name).is_ok());
-            Ok::<_, Problem>((request, known, looking.then(|| seen.world.clone())))
+        let names = ["name", "host"].map(|key| asked.param(key));
+        let wish = Wish::read(operation, names, query, asked.header("if-match"), &asked.body);
+        let changed = match self.backend.change(move |seen: &Seen<'_>| choose(seen, wish)).await {
+            Ok((changed, _)) => changed,
+            Err(Stop::NotLeading(lead)) => {
+                return pass_on(&lead, asked, self.keyring.clone()).await;
+            }
+            Err(Stop::Refused(problem)) => return Err(*problem),
+            Err(Stop::Looked(looked)) => {
+                let (world, chosen) = *looked;
+                let preview = preview(&world, &chosen.request, chosen.if_spec)?;
+                let (wish, _) = &chosen.kept;
+                if wish.is_dry {
+                    return Ok(json(StatusCode::OK, &preview));
+                }
+                if wish.if_plan.as_ref() != Some(&preview.plan) {
+                    let detail =
+                        format!("the plan would be {} now: look at it again", preview.plan);
+                    return Err(Problem::new("plan-changed", detail));
+                }
+                let again = move |_: &Seen<'_>| Ok::<_, Problem>(chosen);
+                self.backend.change(again).await?.0
+            }
         };
-        let (request, known, world) = self.look(look).await??;
-        if let Some(world) = world {
-            let preview = preview(&world, &request)?;
-            if is_dry {
-                return Ok(json(StatusCode::OK, &preview));
-            }
-            if plan.is_some_and(|plan| plan != preview.plan) {
-                let detail = format!("the plan would be {} now: look at it again", preview.plan);
-                return Err(Problem::new("plan-changed", detail));
-            }
-        }
-        self.backend.ask(request).await?;
-        let Some(kind) = kind else {
+        self.show_changed(changed).await
+    }
+
+    /// What a change was about, once what was to be waited for has come.
+    async fn show_changed(&self, (wish, known): (Wish, bool)) -> Answer {
+        let Some(kind) = wish.kind() else {
             return Ok(json(StatusCode::OK, &self.backend.look(cluster).await?));
         };
+        let name = wish.name;
         let mut status = if known { StatusCode::OK } else { StatusCode::CREATED };
-        if let Some(condition) = condition
+        if let Some((condition, deadline)) = wish.wait
             && wait(&self.backend, kind, &name, condition, deadline).await? == Waited::TimedOut
         {
             status = StatusCode::ACCEPTED;
@@ -305,6 +304,44 @@ impl<B: Backend> App<B> {
         let shown = self.look(move |seen| read::one(seen.world, kind, &name)).await?;
         Ok(shown.map_or_else(|_| empty(), |shown| json(status, &shown)))
     }
+}
+
+/// A change that was chosen, what was asked for, and whether what it names was there before.
+type ChosenWish = Chosen<(Wish, bool)>;
+
+/// Why a change was not made in its turn.
+enum Stop {
+    NotLeading(Lead),
+    /// Its plan is looked at first, outside of the turn.
+    Looked(Box<(World, ChosenWish)>),
+    Refused(Box<Problem>),
+}
+
+impl<P: Into<Problem>> From<P> for Stop {
+    fn from(problem: P) -> Self {
+        Self::Refused(Box::new(problem.into()))
+    }
+}
+
+/// A change by the state of one moment. Whether this controller leads is asked first: a standby
+/// passes on also what it cannot read, for its leader may be of a newer version.
+fn choose(seen: &Seen<'_>, wish: Result<Wish, Problem>) -> Result<ChosenWish, Stop> {
+    if !seen.lead.is_own {
+        return Err(Stop::NotLeading(seen.lead.clone()));
+    }
+    let wish = wish?;
+    if !seen.is_loaded {
+        return Err(Problem::new("unavailable", "the store is not loaded yet").into());
+    }
+    let request = wish.request(seen.world)?;
+    let is_there = |kind| subject(seen.world, kind, &wish.name).is_some();
+    let known = wish.kind().is_some_and(is_there);
+    let is_looked_at = wish.is_dry || wish.if_plan.is_some();
+    let chosen = Chosen { request, if_spec: wish.if_match, kept: (wish, known) };
+    if is_looked_at {
+        return Err(Stop::Looked(Box::new((seen.world.clone(), chosen))));
+    }
+    Ok(chosen)
 }
 
 /// Only the leader changes things, so that space is spent in one place.

@@ -100,7 +100,7 @@ impl Condition {
     }
 }
 
-fn subject(world: &World, kind: Kind, name: &str) -> Option<Subject> {
+pub(crate) fn subject(world: &World, kind: Kind, name: &str) -> Option<Subject> {
     let found = match kind {
         Kind::Nodes => node_id(world, name).map(Subject::Node),
         Kind::Pools => pool_id(world, name).map(Subject::Pool),

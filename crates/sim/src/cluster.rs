@@ -49,7 +49,7 @@ pub struct Cluster {
     past_steps: BTreeMap<&'static str, u64>,
 }
 
-pub type Answer = (u64, Result<reconcile::Reply, plan::Refusal>);
+pub type Answer = (u64, Result<plan::Accepted, plan::Refusal>);
 
 /// Makes the brain of one life of a controller.
 pub type NewBrain = Box<dyn Fn(u8, model::InstanceId, u64) -> Box<dyn Brain>>;

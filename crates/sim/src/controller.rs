@@ -206,7 +206,7 @@ impl Controller {
             }
             (_, Message::Request { id, request }) => {
                 let request = Request::clone(&request);
-                Event::Request { id: RequestId(id), request }
+                Event::Request { id: RequestId(id), request, if_spec: None }
             }
             _ => return,
         };

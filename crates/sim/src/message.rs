@@ -6,9 +6,9 @@ use model::{
     AttemptId, Bytes, Epoch, HostConfig, HostInventory, InstanceId, Inventory, NodeConfig, NodeId,
     ReplicaId, Revision, Roster, SnapshotId, VolumeId,
 };
-use plan::{Refusal, Request};
+use plan::{Accepted, Refusal, Request};
 use ports::{Entry, Kept, LeaseRequest, StoreError, Txn, TxnOutcome, WatchEvent};
-use reconcile::{Rejection, Reply};
+use reconcile::Rejection;
 
 #[derive(Clone, Debug)]
 pub enum Message {
@@ -48,7 +48,7 @@ pub enum Message {
     },
     Reply {
         id: u64,
-        reply: Result<Reply, Refusal>,
+        reply: Result<Accepted, Refusal>,
     },
 }
 

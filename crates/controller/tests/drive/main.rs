@@ -8,7 +8,7 @@ mod over_rest;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
-use controller::{Controller, Handle, Inside, Opened, Settings, StoreUrl};
+use controller::{Controller, Handle, Opened, Seen, Settings, StoreUrl};
 use engine::{Disks, Engine};
 use host::Host;
 use model::{
@@ -56,20 +56,20 @@ impl Running {
     async fn until<T: Send + 'static>(
         &self,
         what: &str,
-        look: impl Fn(&Inside<'_>) -> Option<T> + Send + Clone + 'static,
+        look: impl Fn(&Seen<'_>) -> Option<T> + Send + Clone + 'static,
     ) -> T {
         if let Ok(found) = timeout(PATIENCE, self.handle.until(look)).await {
             return found.unwrap();
         }
-        let words = self.handle.look(|inside| {
-            let plans = plan::sweep(inside.world());
-            format!("leads: {}, {plans:#?}", inside.is_leader())
+        let words = self.handle.look(|seen| {
+            let plans = plan::sweep(seen.world);
+            format!("leads: {}, {plans:#?}", seen.lead.is_own)
         });
         panic!("not within {PATIENCE:?}: {what}; {}", words.await.unwrap())
     }
 
     async fn leads(&self) {
-        self.until("leading", |inside| inside.is_leader().then_some(())).await;
+        self.until("leading", |seen| seen.lead.is_own.then_some(())).await;
     }
 
     /// As kill -9 would end it: nothing is given away.
@@ -112,7 +112,7 @@ fn now() -> Time {
 async fn make_pools(controller: &Running) {
     for number in 1..=3 {
         let node = NodeId::from_u128(number);
-        controller.until("a node", move |i| i.world().node(node).map(|_| ())).await;
+        controller.until("a node", move |i| i.world.node(node).map(|_| ())).await;
         let spec = PoolSpec {
             node,
             disks: vec!["/dev/x".into()],
@@ -122,8 +122,8 @@ async fn make_pools(controller: &Running) {
         };
         let (id, name, labels) = (pool(number), format!("p{number}"), [].into());
         controller.handle.ask(Request::CreatePool { id, name, labels, spec }).await.unwrap();
-        let online = move |inside: &Inside<'_>| {
-            let pool = inside.world().pools.get(&pool(number))?;
+        let online = move |seen: &Seen<'_>| {
+            let pool = seen.world.pools.get(&pool(number))?;
             let ready = pool.record.layout.stage == model::PoolStage::Ready;
             (ready && pool.seen.is_some()).then_some(())
         };
@@ -139,17 +139,16 @@ async fn make_volume(controller: &Running) {
     controller.until("a volume", created).await;
 }
 
-fn created(inside: &Inside<'_>) -> Option<()> {
-    let view = inside.world().volume(volume())?;
+fn created(seen: &Seen<'_>) -> Option<()> {
+    let view = seen.world.volume(volume())?;
     (view.record.layout.stage == VolumeStage::Created).then_some(())
 }
 
 async fn publish(controller: &Running, host: model::HostId, attempt: u128) {
     let attempt = AttemptId::from_u128(attempt);
-    controller.until("a host", move |i| i.world().hosts.get(&host).map(|_| ())).await;
+    controller.until("a host", move |i| i.world.hosts.get(&host).map(|_| ())).await;
     let request = Request::PublishVolume {
         volume: volume(),
-        if_spec: None,
         attempt,
         deadline: now() + model::Millis::minutes(5),
         hosts: [host].into(),
@@ -158,8 +157,8 @@ async fn publish(controller: &Running, host: model::HostId, attempt: u128) {
     controller.until("a publication", published).await;
 }
 
-fn published(inside: &Inside<'_>) -> Option<NodeId> {
-    let layout = &inside.world().volume(volume())?.record.layout;
+fn published(seen: &Seen<'_>) -> Option<NodeId> {
+    let layout = &seen.world.volume(volume())?.record.layout;
     let is_published = matches!(layout.publication, Publication::Published { .. });
     let target = layout.target.as_ref().filter(|_| is_published && layout.switchover.is_none());
     target.map(|target| target.node)
@@ -197,12 +196,12 @@ async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
     publish(&controller, host.host, 1).await;
     check(&store).await;
     let (volume, host) = (volume(), host.host);
-    let request = Request::UnpublishVolume { volume, if_spec: None, host, force: false };
+    let request = Request::UnpublishVolume { volume, host, force: false };
     controller.handle.ask(request).await.unwrap();
-    let request = Request::DeleteVolume { volume, if_spec: None, with_snapshots: false };
+    let request = Request::DeleteVolume { volume, with_snapshots: false };
     controller.handle.ask(request).await.unwrap();
-    let gone = move |inside: &Inside<'_>| {
-        let world = inside.world();
+    let gone = move |seen: &Seen<'_>| {
+        let world = seen.world;
         let quiet = world.nodes.values().all(|view| view.tombstones.is_empty());
         (world.volume(volume).is_none() && quiet).then_some(())
     };
@@ -232,7 +231,7 @@ async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store(
     let store = embedded(folder.path()).await;
     let controller = Running::start(store.clone(), TcpListener::bind(address).await.unwrap());
     // The lock proves that the old one is gone: nobody waits for its lease.
-    let leads = |inside: &Inside<'_>| inside.is_leader().then_some(());
+    let leads = |seen: &Seen<'_>| seen.lead.is_own.then_some(());
     timeout(Duration::from_secs(2), controller.handle.until(leads)).await.unwrap().unwrap();
     let _engines = engines(&disks, &[address]);
     let _host = Host::start(7, &[address]);
@@ -256,7 +255,7 @@ async fn a_target_moves_when_its_engine_is_killed() {
     publish(&controller, host.host, 1).await;
     let before = controller.until("a target", published).await;
     engines.retain(|engine| engine.node != before);
-    let moved = move |inside: &Inside<'_>| published(inside).filter(|node| *node != before);
+    let moved = move |seen: &Seen<'_>| published(seen).filter(|node| *node != before);
     controller.until("another target", moved).await;
     check(&store).await;
     controller.end().await;
@@ -294,10 +293,10 @@ async fn who_speaks_for_another_node_is_not_believed() {
     let other = NodeId::from_u128(2);
     outgoing.send(&inventory(other)).await.unwrap();
     outgoing.send(&inventory(node)).await.unwrap();
-    let seen = move |inside: &Inside<'_>| {
-        let view = inside.world().node(node)?;
+    let seen = move |seen: &Seen<'_>| {
+        let view = seen.world.node(node)?;
         view.inventory.as_ref()?;
-        Some(inside.world().node(other).is_some())
+        Some(seen.world.node(other).is_some())
     };
     assert!(!controller.until("a node", seen).await);
     controller.end().await;
@@ -317,22 +316,22 @@ async fn leader_and_standby<S: Store + Clone + 'static>(store: S) {
     publish(&leader, host.host, 1).await;
     // The standby is warm: it knows the same, and says who leads.
     standby.until("the publication", published).await;
-    let alive = |inside: &Inside<'_>| {
-        let nodes = &inside.world().nodes;
+    let alive = |seen: &Seen<'_>| {
+        let nodes = &seen.world.nodes;
         let alive = nodes.values().filter(|view| view.liveness == Liveness::Alive).count();
-        (alive == 3).then(|| (inside.is_leader(), inside.journal().lead().clone()))
+        (alive == 3).then(|| (seen.lead.is_own, seen.lead.clone()))
     };
     let (leads, lead) = standby.until("living nodes", alive).await;
     assert_eq!((leads, lead.is_taken), (false, true));
     assert_eq!(lead.address, Some(format!("http://{}", both[0])));
     let (volume, size) = (volume(), Bytes::gib(2));
-    let request = Request::ResizeVolume { volume, if_spec: None, size };
+    let request = Request::ResizeVolume { volume, size };
     assert_eq!(standby.handle.ask(request.clone()).await, Err(Refusal::NotLeading));
     leader.kill().await;
     standby.leads().await;
     standby.handle.ask(request).await.unwrap();
-    let grown = move |inside: &Inside<'_>| {
-        let layout = &inside.world().volume(volume)?.record.layout;
+    let grown = move |seen: &Seen<'_>| {
+        let layout = &seen.world.volume(volume)?.record.layout;
         (layout.exposed == size).then_some(())
     };
     standby.until("a larger volume", grown).await;
@@ -362,10 +361,10 @@ async fn a_leader_that_stops_gives_the_lead_away_at_once() {
     let leader = Running::start(store.clone(), listener().await);
     leader.leads().await;
     let standby = Running::start(store.clone(), listener().await);
-    standby.until("the leader", |i| i.journal().lead().is_taken.then_some(())).await;
+    standby.until("the leader", |i| i.lead.is_taken.then_some(())).await;
     leader.end().await;
     // Less than the lease, with room for a slow machine.
-    let leads = |inside: &Inside<'_>| inside.is_leader().then_some(());
+    let leads = |seen: &Seen<'_>| seen.lead.is_own.then_some(());
     timeout(Duration::from_secs(2), standby.handle.until(leads)).await.unwrap().unwrap();
     standby.end().await;
 }

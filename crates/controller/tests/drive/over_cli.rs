@@ -40,8 +40,8 @@ async fn an_operator_makes_publishes_resizes_cordons_and_deletes() {
     let host = Host::start(7, &[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
-    controller.until("all nodes", |i| (i.world().nodes.len() == 3).then_some(())).await;
-    controller.until("a host", move |i| i.world().hosts.get(&host.host).map(|_| ())).await;
+    controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
+    controller.until("a host", move |i| i.world.hosts.get(&host.host).map(|_| ())).await;
     assert_eq!(done(&client, "get volumes").await, "no volumes\n");
     for number in 1..=3 {
         let words = format!("create pool p{number} --node n{number} --disk /dev/x");
@@ -92,15 +92,14 @@ async fn why_leads_from_a_volume_to_the_machine_and_the_next_step() {
     let mut engines = engines(&disks, &[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
-    controller.until("all nodes", |i| (i.world().nodes.len() == 3).then_some(())).await;
+    controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
     for number in 1..=3 {
         done(&client, &format!("create pool p{number} --node n{number} --disk /dev/x")).await;
     }
     done(&client, "create volume v1 --size 1GiB --replicas 3").await;
     assert!(done(&client, "why volume v1").await.contains("as it was asked for"));
     let lost = engines.pop().unwrap().node;
-    let dead =
-        move |inside: &Inside<'_>| (inside.world().liveness(lost) == Liveness::Dead).then_some(());
+    let dead = move |seen: &Seen<'_>| (seen.world.liveness(lost) == Liveness::Dead).then_some(());
     controller.until("a dead node", dead).await;
     let words = done(&client, "why node n3").await;
     assert!(words.contains("node n3 does not answer"), "{words}");

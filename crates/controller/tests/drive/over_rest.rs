@@ -34,7 +34,7 @@ async fn a_volume_is_made_and_published_over_rest() {
     let host = Host::start(7, &[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
-    controller.until("all nodes", |i| (i.world().nodes.len() == 3).then_some(())).await;
+    controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
     for number in 1..=3 {
         let node = format!("n{number}");
         let body = PoolPut { id: None, labels: [].into(), node, disks: vec!["/dev/x".into()] };
@@ -46,7 +46,7 @@ async fn a_volume_is_made_and_published_over_rest() {
     let path = "/v1/volumes/v1?wait=healthy";
     let volume: VolumeShown = done(client.change(PUT, path, None, Some(&body)).await);
     assert_eq!((volume.status.available, volume.status.healthy_copies), (true, 3));
-    controller.until("a host", move |i| i.world().hosts.get(&host.host).map(|_| ())).await;
+    controller.until("a host", move |i| i.world.hosts.get(&host.host).map(|_| ())).await;
     let body = PublicationPut { hosts: vec!["h7".into()], ..PublicationPut::default() };
     let path = "/v1/volumes/v1/publication?wait=available";
     let volume: VolumeShown = done(client.change(PUT, path, None, Some(&body)).await);
@@ -76,9 +76,9 @@ async fn a_standby_over_rest_reads_and_passes_on() {
     leader.leads().await;
     let standby = Running::start(store.clone(), listener().await);
     let client = serve(&standby, store.clone()).await;
-    standby.until("the leader", |i| i.journal().lead().is_taken.then_some(())).await;
+    standby.until("the leader", |i| i.lead.is_taken.then_some(())).await;
     let _engine = Engine::start(1, &Disks::default(), &[leader.address, standby.address]);
-    standby.until("a node", |i| (!i.world().nodes.is_empty()).then_some(())).await;
+    standby.until("a node", |i| (!i.world.nodes.is_empty()).then_some(())).await;
     let cordoned: rest::NodeShown =
         done(client.change::<(), _>(PUT, "/v1/nodes/n1/cordon", None, None).await);
     assert!(cordoned.node.spec.cordoned);
@@ -99,7 +99,7 @@ async fn the_store_knows_at_once_and_an_engine_follows() {
     let killed = engines(&disks, &[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
-    controller.until("all nodes", |i| (i.world().nodes.len() == 3).then_some(())).await;
+    controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
     drop(killed);
     let disk = vec!["/dev/x".to_owned()];
     let body = PoolPut { id: None, labels: [].into(), node: "n1".into(), disks: disk };

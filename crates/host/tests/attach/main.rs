@@ -55,8 +55,8 @@ async fn a_volume_moves_from_one_host_to_another() {
     let (mut nbd, seen) = work.end().await;
     let (leaver, comer) = (first.host, second.host);
     rig.unpublish(leaver).await;
-    let has_left = move |inside: &controller::Inside<'_>| {
-        let world = inside.world();
+    let has_left = move |seen: &controller::Seen<'_>| {
+        let world = seen.world;
         let paths = &world.hosts.get(&leaver)?.inventory.as_ref()?.paths;
         let hosts = &world.volume(VOLUME)?.record.layout.hosts;
         (!paths.contains_key(&VOLUME) && hosts.is_empty()).then_some(())
@@ -84,8 +84,8 @@ async fn a_restarted_host_has_its_volumes_again() {
     let host = rig.host(7);
     assert_ne!(host.instance, old);
     let new = host.instance;
-    let is_back = move |inside: &controller::Inside<'_>| {
-        let inventory = inside.world().hosts.get(&id)?.inventory.as_ref()?;
+    let is_back = move |seen: &controller::Seen<'_>| {
+        let inventory = seen.world.hosts.get(&id)?.inventory.as_ref()?;
         let paths = inventory.paths.get(&VOLUME).filter(|_| inventory.instance == new)?;
         (paths.first()?.health == PathHealth::Live).then_some(())
     };

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use controller::{Controller, Handle, Inside, Settings as ControllerSettings};
+use controller::{Controller, Handle, Seen, Settings as ControllerSettings};
 use engine::{Engine, Records, Settings as EngineSettings};
 use host::{Device, Host, Local, Settings, Way};
 use model::{
@@ -46,7 +46,7 @@ impl Rig {
             std::fs::File::create(rig.disk(at)).unwrap().set_len(256 << 20).unwrap();
             rig.bring(node(at)).await;
         }
-        rig.until("leading", |inside| inside.is_leader().then_some(())).await;
+        rig.until("leading", |seen| seen.lead.is_own.then_some(())).await;
         rig.make_pools().await;
         rig.make_volume(replicas).await;
         rig
@@ -128,14 +128,14 @@ impl Rig {
     async fn make_pools(&self) {
         for at in 0..3 {
             let (id, node) = (PoolId::from_u128(100 + at as u128), node(at));
-            self.until("a node", move |inside| inside.world().node(node).map(|_| ())).await;
+            self.until("a node", move |seen| seen.world.node(node).map(|_| ())).await;
             let disks = vec![self.disk(at).to_str().unwrap().to_owned()];
             let spec =
                 PoolSpec { node, disks, deleting: false, forgotten: false, extra: [].into() };
             let (name, labels) = (format!("p{at}"), [].into());
             self.handle.ask(Request::CreatePool { id, name, labels, spec }).await.unwrap();
-            let is_ready = move |inside: &Inside<'_>| {
-                let pool = inside.world().pools.get(&id)?;
+            let is_ready = move |seen: &Seen<'_>| {
+                let pool = seen.world.pools.get(&id)?;
                 let ready = pool.record.layout.stage == model::PoolStage::Ready;
                 (ready && pool.seen.is_some()).then_some(())
             };
@@ -149,8 +149,8 @@ impl Rig {
         let (id, name, labels) = (VOLUME, "v".to_owned(), [].into());
         let request = Request::CreateVolume { id, name, labels, spec: spec.into() };
         self.handle.ask(request).await.unwrap();
-        let is_made = |inside: &Inside<'_>| {
-            let stage = &inside.world().volume(VOLUME)?.record.layout.stage;
+        let is_made = |seen: &Seen<'_>| {
+            let stage = &seen.world.volume(VOLUME)?.record.layout.stage;
             (*stage == VolumeStage::Created).then_some(())
         };
         self.until("a volume", is_made).await;
@@ -158,11 +158,10 @@ impl Rig {
 
     /// Publishes the volume to the host alone; its socket.
     pub async fn publish(&mut self, host: HostId) -> PathBuf {
-        self.until("a host", move |i| i.world().hosts.get(&host).map(|_| ())).await;
+        self.until("a host", move |i| i.world.hosts.get(&host).map(|_| ())).await;
         self.attempts += 1;
         let request = Request::PublishVolume {
             volume: VOLUME,
-            if_spec: None,
             attempt: AttemptId::from_u128(self.attempts),
             deadline: now() + model::Millis::minutes(5),
             hosts: [host].into(),
@@ -174,14 +173,14 @@ impl Rig {
 
     pub async fn unpublish(&self, host: HostId) {
         let volume = VOLUME;
-        let request = Request::UnpublishVolume { volume, if_spec: None, host, force: false };
+        let request = Request::UnpublishVolume { volume, host, force: false };
         self.handle.ask(request).await.unwrap();
     }
 
     /// Published, served, and no switchover under way: where the target is.
     pub async fn settled(&self) -> NodeId {
-        let is_so = |inside: &Inside<'_>| {
-            let layout = &inside.world().volume(VOLUME)?.record.layout;
+        let is_so = |seen: &Seen<'_>| {
+            let layout = &seen.world.volume(VOLUME)?.record.layout;
             let published = matches!(layout.publication, Publication::Published { .. });
             let target = layout.target.as_ref().filter(|_| published);
             target.filter(|_| layout.switchover.is_none()).map(|target| target.node)
@@ -193,14 +192,14 @@ impl Rig {
     pub async fn target_address(&self) -> SocketAddr {
         let node = self.settled().await;
         let address =
-            move |inside: &Inside<'_>| Some(inside.world().node(node)?.record.spec.address.clone());
+            move |seen: &Seen<'_>| Some(seen.world.node(node)?.record.spec.address.clone());
         self.until("an address", address).await.parse().unwrap()
     }
 
     /// The copies, the node of each, and where that is reached.
     pub async fn replicas(&self) -> Vec<(ReplicaId, NodeId, SocketAddr)> {
-        let look = |inside: &Inside<'_>| {
-            let world = inside.world();
+        let look = |seen: &Seen<'_>| {
+            let world = seen.world;
             let copies = world.volume(VOLUME)?.record.layout.replicas.iter().map(|copy| {
                 let at = world.node(copy.node)?.record.spec.address.parse().ok()?;
                 Some((copy.id, copy.node, at))
@@ -212,8 +211,8 @@ impl Rig {
 
     /// Every copy is recorded healthy again.
     pub async fn whole(&self, replicas: usize) {
-        let is_so = move |inside: &Inside<'_>| {
-            let view = inside.world().volume(VOLUME)?;
+        let is_so = move |seen: &Seen<'_>| {
+            let view = seen.world.volume(VOLUME)?;
             let healthy = view.membership.as_ref()?.healthy().count();
             (healthy == replicas).then_some(())
         };
@@ -237,15 +236,15 @@ impl Rig {
     pub async fn until<T: Send + 'static>(
         &self,
         what: &str,
-        look: impl Fn(&Inside<'_>) -> Option<T> + Send + Clone + 'static,
+        look: impl Fn(&Seen<'_>) -> Option<T> + Send + Clone + 'static,
     ) -> T {
         if let Ok(found) = timeout(PATIENCE, self.handle.until(look)).await {
             return found.unwrap();
         }
-        let words = self.handle.look(|inside| {
-            let plans = plan::sweep(inside.world());
-            let volume = inside.world().volume(VOLUME).map(|view| view.record.layout.clone());
-            format!("leads: {}, {plans:#?}, {volume:#?}", inside.is_leader())
+        let words = self.handle.look(|seen| {
+            let plans = plan::sweep(seen.world);
+            let volume = seen.world.volume(VOLUME).map(|view| view.record.layout.clone());
+            format!("leads: {}, {plans:#?}, {volume:#?}", seen.lead.is_own)
         });
         panic!("not within {PATIENCE:?}: {what}; {}", words.await.unwrap())
     }

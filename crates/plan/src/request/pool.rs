@@ -4,19 +4,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use model::{Buried, Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
 
-use super::{Refusal, Request, claim_name, node::last_copy, not_found, refuse_buried};
+use super::{Refusal, claim_name, node::last_copy, not_found, refuse_buried};
 use crate::World;
 
-pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
-    match request {
-        Request::CreatePool { id, name, labels, spec } => create(world, *id, name, labels, spec),
-        Request::DeletePool { pool } => delete(world, *pool),
-        Request::ForgetPool { pool } => forget(world, *pool),
-        _ => Ok(Txn::default()),
-    }
-}
-
-fn create(
+pub(super) fn create(
     world: &World,
     id: PoolId,
     name: &str,
@@ -65,7 +56,7 @@ fn users(world: &World, id: PoolId) -> Vec<(model::VolumeId, String)> {
 }
 
 /// A pool in use is not deleted; the refusal names what uses it.
-fn delete(world: &World, id: PoolId) -> Result<Txn, Refusal> {
+pub(super) fn delete(world: &World, id: PoolId) -> Result<Txn, Refusal> {
     let users = users(world, id);
     if !users.is_empty() {
         let named: Vec<String> = users.iter().take(5).map(|(_, name)| name.clone()).collect();
@@ -76,7 +67,7 @@ fn delete(world: &World, id: PoolId) -> Result<Txn, Refusal> {
     change(world, id, |spec| spec.deleting = true)
 }
 
-fn forget(world: &World, id: PoolId) -> Result<Txn, Refusal> {
+pub(super) fn forget(world: &World, id: PoolId) -> Result<Txn, Refusal> {
     for (volume, _) in users(world, id) {
         if let Some(name) = last_copy(world, volume, |replica| replica.pool == id) {
             let why = format!(

@@ -7,20 +7,10 @@ use model::{
     SnapshotSpec, Time, Txn, VolumeId, limits::SNAPSHOTS_PER_VOLUME_MAX, validate,
 };
 
-use super::{Refusal, Request, claim_name, not_found, refuse_buried, volume};
+use super::{Refusal, claim_name, not_found, refuse_buried, volume};
 use crate::World;
 
-pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
-    match request {
-        Request::CreateSnapshot { id, name, volume, attempt, deadline } => {
-            create(world, *id, name, *volume, *attempt, *deadline)
-        }
-        Request::DeleteSnapshot { snapshot } => delete(world, *snapshot),
-        _ => Ok(Txn::default()),
-    }
-}
-
-fn create(
+pub(super) fn create(
     world: &World,
     id: SnapshotId,
     name: &str,
@@ -40,7 +30,7 @@ fn create(
         |buried| matches!(buried, Buried::Snapshot { snapshot, .. } if *snapshot == id),
     )?;
     validate::deadline("spec.deadline", deadline, world.now)?;
-    let view = volume::get(world, source, None)?;
+    let view = volume::get(world, source)?;
     let count = world.index.snapshots_of.get(&source).map_or(0, BTreeSet::len);
     if count >= SNAPSHOTS_PER_VOLUME_MAX {
         let limit = format!("at most {SNAPSHOTS_PER_VOLUME_MAX} for one volume");
@@ -56,7 +46,7 @@ fn create(
     claim_name(world, txn, "snapshot", name, &id)
 }
 
-fn delete(world: &World, id: SnapshotId) -> Result<Txn, Refusal> {
+pub(super) fn delete(world: &World, id: SnapshotId) -> Result<Txn, Refusal> {
     let old = world.snapshots.get(&id).ok_or_else(|| not_found("snapshot", &id))?;
     if old.spec.deleting {
         return Ok(Txn::default());

@@ -8,7 +8,7 @@ use model::{
     TargetStage, Txn, Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
 };
 
-use super::{Drill, Refusal, Request, claim_name, not_found, refuse_buried};
+use super::{Drill, Refusal, claim_name, not_found, refuse_buried};
 use crate::{
     World, mint,
     placement::{self, Ask},
@@ -16,61 +16,11 @@ use crate::{
     world::VolumeView,
 };
 
-pub(super) fn admit(world: &World, request: &Request) -> Result<Txn, Refusal> {
-    match request {
-        Request::CreateVolume { id, name, labels, spec } => create(world, *id, name, labels, spec),
-        Request::DeleteVolume { volume, if_spec, with_snapshots } => {
-            delete(world, *volume, *if_spec, *with_snapshots)
-        }
-        Request::ResizeVolume { volume, if_spec, size } => resize(world, *volume, *if_spec, *size),
-        Request::ScaleVolume { volume, if_spec, replicas } => {
-            let old = get(world, *volume, *if_spec)?;
-            let spec = VolumeSpec { replicas: *replicas, ..old.record.spec.clone() };
-            spec.validate()?;
-            Ok(write(old, spec))
-        }
-        Request::PublishVolume { volume, if_spec, attempt, deadline, hosts } => {
-            let publish = Publish {
-                attempt: *attempt,
-                deadline: *deadline,
-                hosts: hosts.clone(),
-                extra: Extra::new(),
-            };
-            self::publish(world, get(world, *volume, *if_spec)?, publish)
-        }
-        Request::UnpublishVolume { volume, if_spec, host, force } => {
-            Ok(unpublish(get(world, *volume, *if_spec)?, *host, *force))
-        }
-        Request::ShareVolume { volume, if_spec, consumers } => {
-            share(world, get(world, *volume, *if_spec)?, consumers)
-        }
-        Request::PromoteVolume { volume, attempt, replica, accept_data_loss } => {
-            let view = get(world, *volume, None)?;
-            let promotion = Promotion { attempt: *attempt, replica: *replica };
-            promote(world, view, promotion, *accept_data_loss)
-        }
-        Request::DrillVolume { volume, drill } => {
-            self::drill(world, get(world, *volume, None)?, drill)?;
-            Ok(Txn::default())
-        }
-        _ => Ok(Txn::default()),
-    }
-}
-
-/// The volume, if it is there, not on its way out, and its spec is the one the user saw.
-pub(super) fn get(
-    world: &World,
-    id: VolumeId,
-    if_spec: Option<u64>,
-) -> Result<&VolumeView, Refusal> {
+/// The volume, if it is there and not on its way out.
+pub(super) fn get(world: &World, id: VolumeId) -> Result<&VolumeView, Refusal> {
     let view = world.volume(id).ok_or_else(|| not_found("volume", &id))?;
     if view.record.spec.deleting {
         let why = format!("volume {} is being deleted", view.record.meta.name);
-        return Err(Refusal::Conflict { why });
-    }
-    let now = view.record.meta.spec_revision;
-    if let Some(seen) = if_spec.filter(|seen| *seen != now) {
-        let why = format!("the spec is at revision {now}, not {seen}: read it again");
         return Err(Refusal::Conflict { why });
     }
     Ok(view)
@@ -88,7 +38,7 @@ fn write(view: &VolumeView, spec: VolumeSpec) -> Txn {
     Txn::default().put(key, Record::Volume(new.into()), view.record.meta.revision)
 }
 
-fn create(
+pub(super) fn create(
     world: &World,
     id: VolumeId,
     name: &str,
@@ -98,6 +48,7 @@ fn create(
     validate::name("meta.name", name)?;
     validate::labels("meta.labels", labels)?;
     spec.validate()?;
+    refuse_given(spec)?;
     if let Some(view) = world.volume(id) {
         return repeated(view, name, spec);
     }
@@ -106,12 +57,6 @@ fn create(
     let mut meta = Meta::new(id, name, world.now);
     meta.labels.clone_from(labels);
     let mut volume = Volume { meta, spec: spec.clone(), layout: VolumeLayout::default() };
-    // Only the shape of a new volume is its creator's to give.
-    volume.spec.publish = None;
-    volume.spec.share = None;
-    volume.spec.promote = None;
-    volume.spec.deleting = false;
-    volume.spec.severed.clear();
     volume.layout.size = spec.size;
     volume.layout.exposed = spec.size;
     let mut count = usize::from(spec.replicas);
@@ -147,6 +92,22 @@ fn create(
     ))
 }
 
+/// What other requests give a volume is not given at its birth; left out silently, it would be
+/// missed later.
+fn refuse_given(spec: &VolumeSpec) -> Result<(), Invalid> {
+    let given = [
+        ("spec.publish", spec.publish.is_some(), "make it first, then publish it"),
+        ("spec.share", spec.share.is_some(), "make it first, then share it"),
+        ("spec.promote", spec.promote.is_some(), "a new volume has nothing to promote"),
+        ("spec.severed", !spec.severed.is_empty(), "a new volume has no hosts"),
+        ("spec.deleting", spec.deleting, "a new volume is not deleted"),
+    ];
+    let wrong = given.into_iter().find(|(_, is_given, _)| *is_given);
+    wrong.map_or(Ok(()), |(field, _, why)| {
+        Err(Invalid::new(field, "a value at its birth", format!("left out: {why}")))
+    })
+}
+
 /// A repeated create succeeds if it asks for the same.
 fn repeated(view: &VolumeView, name: &str, spec: &VolumeSpec) -> Result<Txn, Refusal> {
     let old = &view.record.spec;
@@ -180,17 +141,11 @@ fn origin_pools(
     Ok(world.pools_holding(origin))
 }
 
-fn delete(
-    world: &World,
-    id: VolumeId,
-    if_spec: Option<u64>,
-    with_snapshots: bool,
-) -> Result<Txn, Refusal> {
+pub(super) fn delete(world: &World, id: VolumeId, with_snapshots: bool) -> Result<Txn, Refusal> {
     let view = world.volume(id).ok_or_else(|| not_found("volume", &id))?;
     if view.record.spec.deleting {
         return Ok(Txn::default());
     }
-    get(world, id, if_spec)?;
     let mut snapshots = world.index.snapshots_of.get(&id).into_iter().flatten();
     let first = snapshots.find_map(|snapshot| world.snapshots.get(snapshot));
     if let Some(snapshot) = first.filter(|_| !with_snapshots) {
@@ -208,8 +163,15 @@ fn delete(
     Ok(txn)
 }
 
-fn resize(world: &World, id: VolumeId, if_spec: Option<u64>, size: Bytes) -> Result<Txn, Refusal> {
-    let view = get(world, id, if_spec)?;
+pub(super) fn scale(world: &World, id: VolumeId, replicas: u8) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
+    let spec = VolumeSpec { replicas, ..view.record.spec.clone() };
+    spec.validate()?;
+    Ok(write(view, spec))
+}
+
+pub(super) fn resize(world: &World, id: VolumeId, size: Bytes) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
     let old = &view.record;
     if size < old.spec.size {
         let limit = format!("at least the present {}: volumes do not shrink", old.spec.size);
@@ -232,7 +194,8 @@ fn resize(world: &World, id: VolumeId, if_spec: Option<u64>, size: Bytes) -> Res
     Ok(write(view, spec))
 }
 
-fn publish(world: &World, view: &VolumeView, publish: Publish) -> Result<Txn, Refusal> {
+pub(super) fn publish(world: &World, id: VolumeId, publish: Publish) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
     let old = &view.record.spec;
     if let Some(known) = &old.publish {
         if known.attempt == publish.attempt && known.hosts == publish.hosts {
@@ -263,7 +226,13 @@ fn publish(world: &World, view: &VolumeView, publish: Publish) -> Result<Txn, Re
     Ok(write(view, spec))
 }
 
-fn unpublish(view: &VolumeView, host: HostId, force: bool) -> Txn {
+pub(super) fn unpublish(
+    world: &World,
+    id: VolumeId,
+    host: HostId,
+    force: bool,
+) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
     let mut spec = view.record.spec.clone();
     if let Some(publish) = &mut spec.publish {
         publish.hosts.remove(&host);
@@ -274,10 +243,15 @@ fn unpublish(view: &VolumeView, host: HostId, force: bool) -> Txn {
     if force && view.record.layout.hosts.contains_key(&host) {
         spec.severed.insert(host);
     }
-    write(view, spec)
+    Ok(write(view, spec))
 }
 
-fn share(world: &World, view: &VolumeView, consumers: &BTreeSet<HostId>) -> Result<Txn, Refusal> {
+pub(super) fn share(
+    world: &World,
+    id: VolumeId,
+    consumers: &BTreeSet<HostId>,
+) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
     let mut spec = view.record.spec.clone();
     if spec.publish.is_some() {
         let why = "it is published to a host: unpublish it first".to_string();
@@ -292,8 +266,9 @@ fn share(world: &World, view: &VolumeView, consumers: &BTreeSet<HostId>) -> Resu
 }
 
 /// A drill is for what is in order; what is not has its emergency already.
-fn drill(world: &World, view: &VolumeView, drill: &Drill) -> Result<(), Refusal> {
-    let Drill::Strike { on_last_copy } = drill else { return Ok(()) };
+pub(super) fn drill(world: &World, id: VolumeId, drill: &Drill) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
+    let Drill::Strike { on_last_copy } = drill else { return Ok(Txn::default()) };
     let layout = &view.record.layout;
     let impossible = |why: &str| Err(Refusal::Impossible { why: why.to_string() });
     if layout.switchover.is_some() {
@@ -308,15 +283,16 @@ fn drill(world: &World, view: &VolumeView, drill: &Drill) -> Result<(), Refusal>
                    lost; wait until it is healed, or say that it shall be done on the last copy";
         return impossible(why);
     }
-    Ok(())
+    Ok(Txn::default())
 }
 
-fn promote(
+pub(super) fn promote(
     world: &World,
-    view: &VolumeView,
+    id: VolumeId,
     promotion: Promotion,
     accepted: bool,
 ) -> Result<Txn, Refusal> {
+    let view = get(world, id)?;
     if !accepted {
         let limit = "true: writes that only the lost copies had are gone for good";
         return Err(Invalid::new("accept_data_loss", false, limit).into());

@@ -158,14 +158,14 @@ fn disturb(lab: &mut Lab, random: &mut Random) {
     let attempt = lab.names.attempt("again");
     let deadline = lab.world.now + model::Millis::seconds(30);
     let requests = [
-        Request::ScaleVolume { volume, if_spec: None, replicas },
-        Request::ResizeVolume { volume, if_spec: None, size: model::Bytes::gib(6) },
-        Request::PublishVolume { volume, if_spec: None, attempt, deadline, hosts: [host].into() },
-        Request::UnpublishVolume { volume, if_spec: None, host: lab.names.host("h"), force: true },
+        Request::ScaleVolume { volume, replicas },
+        Request::ResizeVolume { volume, size: model::Bytes::gib(6) },
+        Request::PublishVolume { volume, attempt, deadline, hosts: [host].into() },
+        Request::UnpublishVolume { volume, host: lab.names.host("h"), force: true },
         Request::DrainNode { node: lab.names.node(node), draining: true },
         Request::CordonNode { node: lab.names.node(node), cordoned: true },
         Request::ForgetNode { node: lab.names.node(node) },
-        Request::ShareVolume { volume, if_spec: None, consumers: [host].into() },
+        Request::ShareVolume { volume, consumers: [host].into() },
         Request::CreateSnapshot {
             id: lab.names.snapshot("t"),
             name: "t".into(),
@@ -185,7 +185,7 @@ fn disturb(lab: &mut Lab, random: &mut Random) {
             }
             .into(),
         },
-        Request::DeleteVolume { volume, if_spec: None, with_snapshots: true },
+        Request::DeleteVolume { volume, with_snapshots: true },
     ];
     for request in requests {
         // A forgotten node may take the last copy of a snapshot along, and no rule says so yet.

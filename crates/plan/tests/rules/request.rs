@@ -11,8 +11,19 @@ const TWO: &str = "node a b; pool a1 b1 100G; host h k;";
 /// What comes of a request: the keys it would write, or the refusal.
 #[track_caller]
 fn check(text: &str, request: impl FnOnce(&Scene) -> Request, expect: &str) {
+    check_seen(text, request, None, expect);
+}
+
+/// The same of a user who saw a revision of the spec.
+#[track_caller]
+fn check_seen(
+    text: &str,
+    request: impl FnOnce(&Scene) -> Request,
+    if_spec: Option<u64>,
+    expect: &str,
+) {
     let scene = Scene::new(text);
-    let words = match admit(&scene.world, &request(&scene)) {
+    let words = match admit(&scene.world, &request(&scene), if_spec) {
         Ok(txn) => {
             let keys = txn.writes.iter().map(|write| match write {
                 model::Write::Put(key, _) => format!("put {key}"),
@@ -109,7 +120,7 @@ fn a_clone_is_created_beside_a_ready_snapshot() {
     );
     check(&volume, clone(2), "there is no snapshot t");
     let scene = Scene::new(&format!("{volume} snapshot t of s: a1"));
-    let txn = admit(&scene.world, &clone(2)(&scene)).unwrap();
+    let txn = admit(&scene.world, &clone(2)(&scene), None).unwrap();
     let replicas = txn.writes.iter().find_map(|write| match write {
         model::Write::Put(_, model::Record::Volume(volume)) => Some(&volume.layout.replicas),
         _ => None,
@@ -121,24 +132,23 @@ fn a_clone_is_created_beside_a_ready_snapshot() {
 /// LC-7: a stale revision of the spec is a conflict, and so is a volume being deleted.
 #[test]
 fn changes_compare_the_revision_of_the_spec() {
-    let scale = |if_spec| {
-        move |scene: &Scene| Request::ScaleVolume {
-            volume: scene.names.volume("v"),
-            if_spec,
-            replicas: 1,
-        }
-    };
+    let scale =
+        |scene: &Scene| Request::ScaleVolume { volume: scene.names.volume("v"), replicas: 1 };
     let there = format!("{TWO} volume v 1G x2: a1, b1");
-    check(&there, scale(None), "put volume/v");
-    check(&there, scale(Some(1)), "put volume/v");
-    check(&there, scale(Some(7)), "conflict: the spec is at revision 1, not 7: read it again");
-    check(&format!("{TWO} volume v 1G x1: a1"), scale(None), "");
+    let stale = "the spec is at revision 1, not 7: read it again";
+    check(&there, scale, "put volume/v");
+    check_seen(&there, scale, Some(1), "put volume/v");
+    check_seen(&there, scale, Some(7), stale);
+    check(&format!("{TWO} volume v 1G x1: a1"), scale, "");
+    check_seen(TWO, create("v", spec(1, 2)), Some(1), "there is no volume v");
+    let forget = |scene: &Scene| Request::ForgetPool { pool: scene.names.pool("a1") };
+    check_seen(TWO, forget, Some(7), stale);
     check(
         &format!("{TWO} volume v 1G x2 deleting: a1, b1"),
-        scale(None),
+        scale,
         "conflict: volume v is being deleted",
     );
-    check(TWO, scale(None), "there is no volume v");
+    check(TWO, scale, "there is no volume v");
 }
 
 #[test]
@@ -146,7 +156,6 @@ fn a_volume_grows_where_there_is_room_and_never_shrinks() {
     let resize = |size| {
         move |scene: &Scene| Request::ResizeVolume {
             volume: scene.names.volume("v"),
-            if_spec: None,
             size: Bytes::gib(size),
         }
     };
@@ -165,7 +174,6 @@ fn a_volume_grows_where_there_is_room_and_never_shrinks() {
 fn publish(host: &'static str, attempt: &'static str, seconds: u64) -> impl Fn(&Scene) -> Request {
     move |scene| Request::PublishVolume {
         volume: scene.names.volume("v"),
-        if_spec: None,
         attempt: scene.names.attempt(attempt),
         deadline: scene.world.now + Millis::seconds(seconds),
         hosts: BTreeSet::from([scene.names.host(host)]),
@@ -210,7 +218,6 @@ fn an_unpublish_takes_the_host_out_of_the_spec() {
     let unpublish = |force| {
         move |scene: &Scene| Request::UnpublishVolume {
             volume: scene.names.volume("v"),
-            if_spec: None,
             host: scene.names.host("h"),
             force,
         }
@@ -230,7 +237,6 @@ fn a_share_needs_known_consumers_and_no_publish() {
     let share = |consumers: &'static [&str]| {
         move |scene: &Scene| Request::ShareVolume {
             volume: scene.names.volume("v"),
-            if_spec: None,
             consumers: consumers.iter().map(|name| scene.names.host(name)).collect(),
         }
     };
@@ -283,7 +289,6 @@ fn a_deletion_is_accepted_at_once_and_frees_the_name() {
     let delete = |with_snapshots| {
         move |scene: &Scene| Request::DeleteVolume {
             volume: scene.names.volume("v"),
-            if_spec: None,
             with_snapshots,
         }
     };
@@ -415,17 +420,13 @@ fn a_node_is_cordoned_drained_and_labelled() {
     check("node a draining", drain(false), "put node/a");
     check("node a", drain(false), "");
     check("node b", drain(true), "there is no node a");
-    let label = |if_spec| {
-        move |scene: &Scene| Request::LabelNode {
-            node: scene.names.node("a"),
-            if_spec,
-            labels: [("zone".into(), "x".into())].into(),
-        }
+    let label = |scene: &Scene| Request::LabelNode {
+        node: scene.names.node("a"),
+        labels: [("zone".into(), "x".into())].into(),
     };
-    check("node a", label(None), "put node/a");
-    check("node a zone=x", label(None), "");
-    let now = "conflict: the spec is at revision 1, not 7: read it again";
-    check("node a", label(Some(7)), now);
+    check("node a", label, "put node/a");
+    check("node a zone=x", label, "");
+    check_seen("node a", label, Some(7), "the spec is at revision 1, not 7: read it again");
 }
 
 /// OP-4: a read-only controller accepts nothing.
@@ -433,7 +434,7 @@ fn a_node_is_cordoned_drained_and_labelled() {
 fn a_read_only_controller_refuses_every_request() {
     let scene = Scene::new("node a; pool a1 mark=foreign");
     let request = create("v", spec(1, 1))(&scene);
-    assert!(matches!(admit(&scene.world, &request), Err(Refusal::ReadOnly { .. })));
+    assert!(matches!(admit(&scene.world, &request, None), Err(Refusal::ReadOnly { .. })));
 }
 
 /// LC-2: two creates that fit only once: the first one's space is spoken for while it commits.
@@ -441,11 +442,11 @@ fn a_read_only_controller_refuses_every_request() {
 fn space_that_a_commit_in_flight_takes_is_not_promised_again() {
     let mut scene = Scene::new("node a; pool a1 10G");
     let (one, two) = (create("v", spec(6, 1))(&scene), create("w", spec(6, 1))(&scene));
-    let txn = admit(&scene.world, &one).unwrap();
+    let txn = admit(&scene.world, &one, None).unwrap();
     let pledge = scene.world.pledge(&txn);
-    assert!(matches!(admit(&scene.world, &two), Err(Refusal::Impossible { .. })));
+    assert!(matches!(admit(&scene.world, &two, None), Err(Refusal::Impossible { .. })));
     scene.world.release(&pledge);
-    assert!(admit(&scene.world, &two).is_ok());
+    assert!(admit(&scene.world, &two, None).is_ok());
 }
 
 /// LC-5: an id whose old bearer is not yet destroyed everywhere is not given to a new one.

@@ -141,7 +141,7 @@ fn a_share_comes_up_moves_and_goes() {
     lab.log.clear();
     let volume = lab.names.volume("v");
     let consumers = [].into();
-    lab.ask(&plan::Request::ShareVolume { volume, if_spec: None, consumers }).unwrap();
+    lab.ask(&plan::Request::ShareVolume { volume, consumers }).unwrap();
     lab.settle().unwrap();
     check_lines(
         &lab.log,

@@ -65,6 +65,13 @@ async fn a_change_on_a_stale_revision_is_refused() {
     let grown = done(ask(now, 20).await);
     assert_eq!(grown.volume.spec.size, Bytes::gib(20));
     assert_eq!(&*refused(ask(now, 30).await).code, "stale-revision");
+    // What differs may be somebody else's change: that is told first.
+    let client = &server.client;
+    let both = client.change::<_, Value>(Method::PUT, path, Some(now), Some(&put(10, 1))).await;
+    assert_eq!(&*refused(both).code, "stale-revision");
+    let lost = "/v1/volumes/w";
+    let new = client.change::<_, Value>(Method::PUT, lost, Some(1), Some(&put(10, 1))).await;
+    assert_eq!(&*refused(new).detail, "there is no volume \"w\"");
 }
 
 #[tokio::test]

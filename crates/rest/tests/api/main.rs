@@ -14,8 +14,8 @@ use std::{
 
 use fixtures::Lab;
 use model::{Event, EventKind, Extra, Revision, Severity};
-use plan::{Refusal, Request};
-use rest::{Accepted, Away, Backend, Client, ClientError, Lead, Problem, RawRecord, Seen, Unread};
+use plan::{Accepted, Refusal};
+use rest::{Away, Backend, Chosen, Client, ClientError, Lead, Problem, RawRecord, Seen, Unread};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -72,8 +72,13 @@ impl Backend for Bench {
         Ok(look(&Seen { world, events: &lab.1, lead, is_loaded: true, counters }))
     }
 
-    async fn ask(&self, request: Request) -> Result<Accepted, Refusal> {
+    async fn change<T: Send + 'static, E: From<Refusal> + Send + 'static>(
+        &self,
+        choose: impl FnOnce(&Seen<'_>) -> Result<Chosen<T>, E> + Send + 'static,
+    ) -> Result<(T, Accepted), E> {
+        let Chosen { request, if_spec, kept } = self.look(choose).await.unwrap()?;
         let mut lab = self.lab.lock().unwrap();
+        plan::check_spec(&lab.0.world, request.subject(), if_spec)?;
         lab.0.ask(&request)?;
         lab.0.settle().unwrap();
         let number = u64::try_from(lab.1.len()).unwrap();
@@ -88,7 +93,7 @@ impl Backend for Bench {
         };
         lab.1.insert(number, event);
         self.turns.send_modify(|turn| *turn += 1);
-        Ok(Accepted { revision: lab.0.world.revision, words: Vec::new() })
+        Ok((kept, Accepted { revision: lab.0.world.revision, words: Vec::new() }))
     }
 
     fn turns(&self) -> watch::Receiver<u64> {

@@ -167,7 +167,7 @@ impl Driver {
 
     pub(crate) fn timed_request(&mut self, request: Request) -> Duration {
         let id = RequestId(self.revision);
-        self.timed(Event::Request { id, request })
+        self.timed(Event::Request { id, request, if_spec: None })
     }
 
     /// A target records that one of its copies is not healthy any more.

@@ -1,7 +1,7 @@
 //! Tells users that their volume is made durable before it is.
 
-use plan::Request;
-use reconcile::{Effect, Event, Reply, RequestId};
+use plan::{Accepted, Request};
+use reconcile::{Effect, Event, RequestId};
 
 use super::{
     BrokenBrain,
@@ -24,7 +24,7 @@ struct AnswersTooSoon {
 
 impl Tamper for AnswersTooSoon {
     fn hear(&mut self, brain: &dyn Brain, event: Event) -> Option<Event> {
-        if let Event::Request { id, request: Request::CreateVolume { .. } } = &event {
+        if let Event::Request { id, request: Request::CreateVolume { .. }, .. } = &event {
             self.asked = Some(*id).filter(|_| brain.is_leader());
         }
         Some(event)
@@ -32,7 +32,7 @@ impl Tamper for AnswersTooSoon {
 
     fn say(&mut self, brain: &dyn Brain, mut effects: Vec<Effect>) -> Vec<Effect> {
         if let Some(id) = self.asked.take() {
-            let reply = Reply { revision: brain.world().revision, words: Vec::new() };
+            let reply = Accepted { revision: brain.world().revision, words: Vec::new() };
             effects.insert(0, Effect::Reply { id, reply: Ok(reply) });
         }
         effects

@@ -17,7 +17,7 @@ impl Ask {
             Self::ForgetPool { pool } => Request::ForgetPool { pool: names::pool(pool) },
             Self::LabelNode { node, labels } => {
                 let (node, labels) = (names::node(node), labels.clone());
-                Request::LabelNode { node, if_spec: None, labels }
+                Request::LabelNode { node, labels }
             }
             Self::Cordon { node } => cordon(node, true),
             Self::Uncordon { node } => cordon(node, false),
@@ -27,35 +27,28 @@ impl Ask {
             Self::CreateVolume(wish) => wish.request(),
             Self::DeleteVolume { volume, with_snapshots } => Request::DeleteVolume {
                 volume: names::volume(volume),
-                if_spec: None,
                 with_snapshots: *with_snapshots,
             },
             Self::Resize { volume, size } => {
-                Request::ResizeVolume { volume: names::volume(volume), if_spec: None, size: *size }
+                Request::ResizeVolume { volume: names::volume(volume), size: *size }
             }
-            Self::Scale { volume, replicas } => Request::ScaleVolume {
-                volume: names::volume(volume),
-                if_spec: None,
-                replicas: *replicas,
-            },
+            Self::Scale { volume, replicas } => {
+                Request::ScaleVolume { volume: names::volume(volume), replicas: *replicas }
+            }
             Self::Publish { volume, hosts: to, within } => Request::PublishVolume {
                 volume: names::volume(volume),
-                if_spec: None,
                 attempt,
                 deadline: now + *within,
                 hosts: hosts(to),
             },
             Self::Unpublish { volume, host, force } => Request::UnpublishVolume {
                 volume: names::volume(volume),
-                if_spec: None,
                 host: names::host(host),
                 force: *force,
             },
-            Self::Share { volume, consumers } => Request::ShareVolume {
-                volume: names::volume(volume),
-                if_spec: None,
-                consumers: hosts(consumers),
-            },
+            Self::Share { volume, consumers } => {
+                Request::ShareVolume { volume: names::volume(volume), consumers: hosts(consumers) }
+            }
             Self::Promote { volume } => Request::PromoteVolume {
                 volume: names::volume(volume),
                 attempt,
