@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Epoch, HostConfig, HostId, InstanceId, NodeConfig, NodeId, Revision, VolumeId};
+use model::{EngineError, Epoch, HostConfig, HostId, InstanceId, NodeConfig, NodeId, VolumeId};
 use plan::World;
-use ports::EngineError;
-use reconcile::{Event, Rejection};
+use reconcile::Event;
 use rpc::{Heard, Hello, HostHello, SessionId, ToEngine, ToHost, What};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -115,7 +114,7 @@ impl Sessions {
             Some(Peer::Node { to, .. }) => to.try_send(ToEngine::Apply(Box::new(config))).is_ok(),
             _ => false,
         };
-        let answer = Err(Rejection::Unreachable);
+        let answer = Err(unreachable());
         (!sent).then_some(Event::NodeAnswered { node, answer })
     }
 
@@ -135,7 +134,7 @@ impl Sessions {
             Some(Peer::Host { to, .. }) => to.try_send(ToHost::Apply(Box::new(config))).is_ok(),
             _ => false,
         };
-        let answer = Err(Rejection::Unreachable);
+        let answer = Err(unreachable());
         (!sent).then_some(Event::HostAnswered { host, answer })
     }
 }
@@ -170,7 +169,7 @@ impl Peer {
                 Some(Event::Difference(*difference))
             }
             (Self::Node { node, .. }, What::Applied(answer)) => {
-                Some(Event::NodeAnswered { node: *node, answer: judged(answer) })
+                Some(Event::NodeAnswered { node: *node, answer })
             }
             (Self::Host { host, instance, .. }, What::Heartbeat) => {
                 Some(Event::HostHeartbeat { host: *host, instance: *instance })
@@ -180,7 +179,7 @@ impl Peer {
                 own.then_some(Event::HostInventory(*inventory))
             }
             (Self::Host { host, .. }, What::Applied(answer)) => {
-                Some(Event::HostAnswered { host: *host, answer: judged(answer) })
+                Some(Event::HostAnswered { host: *host, answer })
             }
             (peer, what) => {
                 warn!(?peer, ?what, "a word out of place");
@@ -198,14 +197,8 @@ fn is_another(peer: Option<&pki::Peer>, known: Option<&str>, id: &str) -> bool {
     !rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-') == Some(id))
 }
 
-fn judged(answer: Result<Revision, EngineError>) -> Result<Revision, Rejection> {
-    answer.map_err(|error| match error {
-        EngineError::NeedsWhole { at } => Rejection::NeedsWhole { at },
-        EngineError::Older { at } => Rejection::Older { at },
-        EngineError::OtherInstance { instance } => Rejection::OtherInstance { instance },
-        EngineError::OtherEra => Rejection::OtherEra,
-        EngineError::Unreachable { .. } => Rejection::Unreachable,
-    })
+fn unreachable() -> EngineError {
+    EngineError::Unreachable { reason: "it is not connected, or does not keep up".into() }
 }
 
 #[cfg(test)]

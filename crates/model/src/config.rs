@@ -160,3 +160,19 @@ pub struct ShareItem {
     /// False: stop the server and unmount.
     pub serve: bool,
 }
+
+/// Why an engine or a host did not take a config, or did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum EngineError {
+    /// It is at `at`, so a difference from another base does not fit: send it whole.
+    #[error("a difference from another base than {at}: the whole config is needed")]
+    NeedsWhole { at: Revision },
+    #[error("older than {at}, which is applied")]
+    Older { at: Revision },
+    #[error("for another process than {instance}")]
+    OtherInstance { instance: InstanceId },
+    #[error("of another era than that of the pools")]
+    OtherEra,
+    #[error("the engine cannot be reached: {reason}")]
+    Unreachable { reason: String },
+}

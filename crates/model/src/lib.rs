@@ -39,6 +39,7 @@ mod config;
 mod inventory;
 mod key;
 mod record;
+mod status;
 mod txn;
 pub mod validate;
 mod wait;
@@ -46,8 +47,8 @@ mod wait;
 pub use capability::{needs, unmet};
 pub use cluster::{Cluster, Mark, SCHEMA, Term};
 pub use config::{
-    Admission, ChildItem, ConfigHead, HostConfig, HostPart, NodeConfig, NodePart, PathItem,
-    PoolItem, ReplicaItem, Scope, ShareItem, SnapshotItem, TargetItem, VolumePart,
+    Admission, ChildItem, ConfigHead, EngineError, HostConfig, HostPart, NodeConfig, NodePart,
+    PathItem, PoolItem, ReplicaItem, Scope, ShareItem, SnapshotItem, TargetItem, VolumePart,
 };
 pub use device::BlockDevice;
 pub use event::{Event, EventKind, Severity};
@@ -69,6 +70,7 @@ pub use record::{Record, Undecodable};
 pub use replica::{Replica, ReplicaStage};
 pub use share::{ShareLayout, ShareSpec, ShareStage};
 pub use snapshot::{Snapshot, SnapshotLayout, SnapshotSpec, SnapshotStage};
+pub use status::{Health, Status};
 pub use switchover::{Next, Seen, Switchover, SwitchoverCause, SwitchoverStage};
 pub use target::{Target, TargetRef, TargetStage};
 pub use tombstone::{Buried, Tombstone};

@@ -31,7 +31,7 @@ pub use config::{host_config, host_part, node_config, node_difference};
 pub use plan::{Plan, Planner, Rules, plan, sweep};
 pub use recover::{Brought, Recovery, recover};
 pub use request::{Accepted, Drill, Refusal, Request, admit, check_spec};
-pub use status::{Health, Status, behind, status};
+pub use status::{behind, status};
 pub use step::{Action, Need, Step, Why};
 pub use world::{
     Dispute, Gap, History, HostView, Loss, NodeView, Orphan, Pledge, PoolView, Standing, Touched,

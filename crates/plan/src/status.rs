@@ -5,50 +5,16 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::fmt;
 
 use model::{
-    Liveness, Observed, PoolHealth, ReplicaId, SnapshotStage, Subject, Target, TargetStage,
-    VolumeId, VolumeStage, Wait,
+    Health, Liveness, Observed, PoolHealth, ReplicaId, SnapshotStage, Status, Subject, Target,
+    TargetStage, VolumeId, VolumeStage, Wait,
 };
 
 use crate::{
     Plan, World,
     volume::{Copy, Look},
 };
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    pub health: Health,
-    /// What happens next, or why nothing does, most telling first.
-    pub words: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Health {
-    /// As it was asked for.
-    Healthy,
-    /// On its way to that for the first time, or on its way out.
-    Pending,
-    /// Usable, with less redundancy than asked for, or on its way to another target.
-    Degraded,
-    /// Cannot be used now.
-    Faulted,
-    /// Not heard of yet.
-    Unknown,
-}
-
-impl fmt::Display for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Healthy => "healthy",
-            Self::Pending => "pending",
-            Self::Degraded => "degraded",
-            Self::Faulted => "faulted",
-            Self::Unknown => "unknown",
-        })
-    }
-}
 
 /// The state of a subject with its plan; `None` if there is no such thing.
 pub fn status(world: &World, subject: Subject, plan: &Plan) -> Option<Status> {

@@ -5,7 +5,7 @@
 
 use core::future::Future;
 
-use model::{InstanceId, Inventory, NodeConfig, Revision};
+use model::{EngineError, Inventory, NodeConfig, Revision};
 
 pub trait Engine: Send + Sync {
     /// Takes a config, in the order pools, replicas, targets, and answers its generation. Taking
@@ -19,18 +19,4 @@ pub trait Engine: Send + Sync {
 
     /// Returns once something may differ from the inventory of this sequence number.
     fn changes(&self, since: u64) -> impl Future<Output = Result<(), EngineError>> + Send;
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
-pub enum EngineError {
-    #[error("a difference from another base than {at}: the whole config is needed")]
-    NeedsWhole { at: Revision },
-    #[error("older than {at}, which is applied")]
-    Older { at: Revision },
-    #[error("for another process than {instance}")]
-    OtherInstance { instance: InstanceId },
-    #[error("of another era than that of the pools")]
-    OtherEra,
-    #[error("the engine cannot be reached: {reason}")]
-    Unreachable { reason: String },
 }

@@ -8,8 +8,9 @@ mod engine;
 mod membership;
 mod store;
 
-pub use engine::{Engine, EngineError};
+pub use engine::Engine;
 pub use membership::{MembershipError, Memberships};
+pub use model::EngineError;
 pub use store::{
     Change, Compare, Entry, Expect, Kept, Key, LeaseId, LeaseRequest, Page, Revision, Store,
     StoreError, Txn, TxnOutcome, Watch, WatchEvent, Write,

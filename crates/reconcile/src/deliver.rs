@@ -5,10 +5,10 @@ use alloc::{
     vec::Vec,
 };
 
-use model::{HostId, Key, Liveness, NodeId, Revision, Scope, Subject, Time};
+use model::{EngineError, HostId, Key, Liveness, NodeId, Revision, Scope, Subject, Time};
 use plan::{Planner, World};
 
-use crate::{Effect, Reconciler, Rejection, limits::ANSWER_WITHIN};
+use crate::{Effect, Reconciler, limits::ANSWER_WITHIN};
 
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
@@ -50,7 +50,7 @@ impl Parcel {
         self.sent = None;
     }
 
-    fn answered(&mut self, answer: &Result<Revision, Rejection>, now: Time) {
+    fn answered(&mut self, answer: &Result<Revision, EngineError>, now: Time) {
         let Some(sent) = self.sent.take() else { return };
         match answer {
             Ok(generation) if *generation == sent.generation => self.base = Some(*generation),
@@ -60,7 +60,7 @@ impl Parcel {
                 self.not_before = now + ANSWER_WITHIN;
             }
         }
-        if let Err(Rejection::NeedsWhole { .. }) = answer {
+        if let Err(EngineError::NeedsWhole { .. }) = answer {
             self.not_before = now;
         }
     }
@@ -183,16 +183,16 @@ impl<P: Planner> Reconciler<P> {
         self.effects.push(Effect::ApplyHost { host: id, config });
     }
 
-    pub(crate) fn node_answered(&mut self, node: NodeId, answer: &Result<Revision, Rejection>) {
+    pub(crate) fn node_answered(&mut self, node: NodeId, answer: &Result<Revision, EngineError>) {
         if let Some(parcel) = self.delivery.nodes.get_mut(&node) {
             parcel.answered(answer, self.now);
         }
-        if let Err(Rejection::OtherInstance { instance }) = answer {
+        if let Err(EngineError::OtherInstance { instance }) = answer {
             self.corrected(node, *instance);
         }
     }
 
-    pub(crate) fn host_answered(&mut self, host: HostId, answer: &Result<Revision, Rejection>) {
+    pub(crate) fn host_answered(&mut self, host: HostId, answer: &Result<Revision, EngineError>) {
         if let Some(parcel) = self.delivery.hosts.get_mut(&host) {
             parcel.answered(answer, self.now);
         }

@@ -2,7 +2,9 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use model::{Difference, HostId, HostInventory, InstanceId, Inventory, NodeId, Revision};
+use model::{
+    Difference, EngineError, HostId, HostInventory, InstanceId, Inventory, NodeId, Revision,
+};
 use plan::Request;
 
 use crate::CommitId;
@@ -71,11 +73,11 @@ pub enum Event {
     /// The answer to `Effect::Apply`.
     NodeAnswered {
         node: NodeId,
-        answer: Result<Revision, Rejection>,
+        answer: Result<Revision, EngineError>,
     },
     HostAnswered {
         host: HostId,
-        answer: Result<Revision, Rejection>,
+        answer: Result<Revision, EngineError>,
     },
     Request {
         id: RequestId,
@@ -130,20 +132,3 @@ pub enum LeaseAnswer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
-
-/// Why a process did not take a config.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rejection {
-    /// It is at `at`, so a difference from another base does not fit: send it whole.
-    NeedsWhole {
-        at: Revision,
-    },
-    Older {
-        at: Revision,
-    },
-    OtherInstance {
-        instance: InstanceId,
-    },
-    OtherEra,
-    Unreachable,
-}

@@ -30,14 +30,15 @@ mod client;
 
 pub use backend::{Away, Backend, Chosen, Lead, RawRecord, Seen, Unread};
 pub use client::{Answer, Client, ClientError, EventStream, encode};
+pub use model::{Health, Status};
 pub use openapi::document;
 pub use preview::{Impact, Preview, StepShown};
 pub use problem::{FieldError, Problem};
 pub use server::{router, serve};
 pub use shape::{
-    BlockDeviceShown, ClusterShown, DrillReport, DrillStart, EventShown, Health, HostShown,
-    NodeShown, NodeStatus, Page, PoolPut, PoolShown, PoolStatus, Promote, PublicationPut,
-    RecordShown, Recover, ReplicaShown, SharePut, ShareShown, SnapshotPut, SnapshotShown, Status,
-    SwitchoverShown, TargetShown, VolumePut, VolumeShown, VolumeStatus,
+    BlockDeviceShown, ClusterShown, DrillReport, DrillStart, EventShown, HostShown, NodeShown,
+    NodeStatus, Page, PoolPut, PoolShown, PoolStatus, Promote, PublicationPut, RecordShown,
+    Recover, ReplicaShown, SharePut, ShareShown, SnapshotPut, SnapshotShown, SwitchoverShown,
+    TargetShown, VolumePut, VolumeShown, VolumeStatus,
 };
 pub use why::{Cause, Why};

@@ -22,7 +22,7 @@ pub(crate) fn text(seen: &Seen<'_>, requests: &BTreeMap<(String, u16), u64>) -> 
     for id in world.volumes.keys() {
         // Health alone needs no plan.
         let status = plan::status(world, Subject::Volume(*id), &Plan::default());
-        let health = status.map_or(Health::Unknown, |status| status.health.into());
+        let health = status.map_or(Health::Unknown, |status| status.health);
         *volumes.entry(health).or_default() += 1;
     }
     for (health, count) in volumes {

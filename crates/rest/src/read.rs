@@ -134,10 +134,9 @@ impl Kind {
 fn status(world: &World, subject: Subject) -> Status {
     let plan = plan::plan(world, subject);
     match plan::status(world, subject, &plan) {
-        Some(status) => Status {
-            health: status.health.into(),
-            words: status.words.iter().map(|words| readable(world, words)).collect(),
-        },
+        Some(Status { health, words }) => {
+            Status { health, words: words.iter().map(|words| readable(world, words)).collect() }
+        }
         None => Status { health: Health::Unknown, words: Vec::new() },
     }
 }

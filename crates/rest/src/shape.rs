@@ -4,37 +4,12 @@
 
 use model::{
     BlockDevice, Bytes, Event, Host, HostId, Labels, Millis, Node, Pool, Replica, ShareLayout,
-    ShareSpec, Snapshot, Switchover, Target, Volume, VolumeSpec,
+    ShareSpec, Snapshot, Status, Switchover, Target, Volume, VolumeSpec,
     limits::{DISKS_PER_POOL_MAX, HOSTS_PER_VOLUME_MAX},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Health {
-    /// As it was asked for.
-    Healthy,
-    /// On its way to that for the first time, or on its way out.
-    Pending,
-    /// Usable, with less redundancy than asked for, or on its way to another target.
-    Degraded,
-    /// Cannot be used now.
-    Faulted,
-    /// Not heard of yet.
-    Unknown,
-}
-
-/// Derived from what is stored and observed; never stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Status {
-    pub health: Health,
-    /// What happens next, or why nothing does, most telling first.
-    pub words: Vec<String>,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeStatus {
@@ -341,28 +316,4 @@ pub struct Recover {
     /// Volumes that come back also if their newest copies are not all here.
     #[serde(default)]
     pub accept_data_loss: Vec<model::VolumeId>,
-}
-
-impl std::fmt::Display for Health {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Healthy => "healthy",
-            Self::Pending => "pending",
-            Self::Degraded => "degraded",
-            Self::Faulted => "faulted",
-            Self::Unknown => "unknown",
-        })
-    }
-}
-
-impl From<plan::Health> for Health {
-    fn from(health: plan::Health) -> Self {
-        match health {
-            plan::Health::Healthy => Self::Healthy,
-            plan::Health::Pending => Self::Pending,
-            plan::Health::Degraded => Self::Degraded,
-            plan::Health::Faulted => Self::Faulted,
-            plan::Health::Unknown => Self::Unknown,
-        }
-    }
 }

@@ -113,7 +113,7 @@ pub(crate) fn subject(world: &World, kind: Kind, name: &str) -> Option<Subject> 
 
 fn is_healthy(world: &World, subject: Subject) -> bool {
     let status = plan::status(world, subject, &Plan::default());
-    status.is_some_and(|status| Health::from(status.health) == Health::Healthy)
+    status.is_some_and(|status| status.health == Health::Healthy)
 }
 
 fn available(world: &World, subject: Subject) -> Progress {

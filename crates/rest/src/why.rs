@@ -60,7 +60,7 @@ pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem>
     causes.extend(drain(world, subject));
     Ok(Why {
         about: readable(world, &subject.to_string()),
-        health: status.map_or(Health::Unknown, |status| status.health.into()),
+        health: status.map_or(Health::Unknown, |status| status.health),
         step: step.map(|words| readable(world, &words)),
         causes,
     })

@@ -3,12 +3,11 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use model::{
-    AttemptId, Bytes, Epoch, HostConfig, HostInventory, InstanceId, Inventory, NodeConfig, NodeId,
-    ReplicaId, Revision, Roster, SnapshotId, VolumeId,
+    AttemptId, Bytes, EngineError, Epoch, HostConfig, HostInventory, InstanceId, Inventory,
+    NodeConfig, NodeId, ReplicaId, Revision, Roster, SnapshotId, VolumeId,
 };
 use plan::{Accepted, Refusal, Request};
 use ports::{Entry, Kept, LeaseRequest, StoreError, Txn, TxnOutcome, WatchEvent};
-use reconcile::Rejection;
 
 #[derive(Clone, Debug)]
 pub enum Message {
@@ -24,7 +23,7 @@ pub enum Message {
     Watched(Watched),
 
     Apply(Rc<NodeConfig>),
-    Applied(Result<Revision, Rejection>),
+    Applied(Result<Revision, EngineError>),
     Registered(InstanceId),
     HostRegistered {
         instance: InstanceId,
@@ -32,7 +31,7 @@ pub enum Message {
     },
     Inventory(Rc<Inventory>),
     ApplyHost(Rc<HostConfig>),
-    HostApplied(Result<Revision, Rejection>),
+    HostApplied(Result<Revision, EngineError>),
     HostInventory(Rc<HostInventory>),
     /// The process of the sender is gone: its connections were reset.
     Reset(InstanceId),

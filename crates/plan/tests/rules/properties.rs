@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use fixtures::{Lab, Random, Scene};
 use invariants::check_all;
-use model::{Liveness, Subject};
-use plan::{Health, Request, plan, status, sweep};
+use model::{Health, Liveness, Subject};
+use plan::{Request, plan, status, sweep};
 
 /// As many as a second allows; a change of the rules deserves a run over a few thousand.
 const SEEDS: u64 = 8;

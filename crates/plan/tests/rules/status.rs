@@ -1,8 +1,8 @@
 //! What people are told.
 
 use fixtures::Scene;
-use model::{InstanceId, Subject};
-use plan::{Status, behind, plan, status};
+use model::{InstanceId, Status, Subject};
+use plan::{behind, plan, status};
 
 #[track_caller]
 fn check(text: &str, expect: &str) {

@@ -8,10 +8,9 @@ mod share;
 use std::{collections::BTreeMap, rc::Rc};
 
 use model::{
-    ConfigHead, HostConfig, HostId, HostInventory, HostPart, InstanceId, Key, Millis, NodeId,
-    PathSeen, Revision, Scope, VolumeId,
+    ConfigHead, EngineError, HostConfig, HostId, HostInventory, HostPart, InstanceId, Key, Millis,
+    NodeId, PathSeen, Revision, Scope, VolumeId,
 };
-use reconcile::Rejection;
 
 use self::{io::Work, paths::Path, share::Share};
 use crate::{Ctx, HostMachine, Message, Party, PathOp, Timer};
@@ -120,23 +119,27 @@ impl Host {
         core::mem::take(&mut self.heard)
     }
 
-    pub fn apply(&mut self, ctx: &mut Ctx<'_>, config: &HostConfig) -> Result<Revision, Rejection> {
+    pub fn apply(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        config: &HostConfig,
+    ) -> Result<Revision, EngineError> {
         let head = &config.head;
         if head.instance != self.instance {
-            return Err(Rejection::OtherInstance { instance: self.instance });
+            return Err(EngineError::OtherInstance { instance: self.instance });
         }
         let same_era = match &self.head {
             Some(applied) if applied.era != head.era && !head.former.contains(&applied.era) => {
-                return Err(Rejection::OtherEra);
+                return Err(EngineError::OtherEra);
             }
             applied => applied.as_ref().is_none_or(|applied| applied.era == head.era),
         };
         if same_era && head.generation < self.generation {
-            return Err(Rejection::Older { at: self.generation });
+            return Err(EngineError::Older { at: self.generation });
         }
         match head.scope {
             Scope::Difference { base } if base != self.generation => {
-                return Err(Rejection::NeedsWhole { at: self.generation });
+                return Err(EngineError::NeedsWhole { at: self.generation });
             }
             Scope::Difference { .. } => {}
             Scope::Whole => {

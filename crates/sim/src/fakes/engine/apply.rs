@@ -1,7 +1,6 @@
 //! Taking a config, or saying why not.
 
-use model::{ConfigHead, NodeConfig, NodePart, Revision, Scope};
-use reconcile::Rejection;
+use model::{ConfigHead, EngineError, NodeConfig, NodePart, Revision, Scope};
 
 use super::Engine;
 use crate::{Ctx, fakes::disk::Disks};
@@ -12,7 +11,7 @@ impl Engine {
         disks: &mut Disks,
         ctx: &mut Ctx<'_>,
         config: &NodeConfig,
-    ) -> Result<Revision, Rejection> {
+    ) -> Result<Revision, EngineError> {
         self.check(disks, &config.head)?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
@@ -31,24 +30,24 @@ impl Engine {
         Ok(self.generation)
     }
 
-    fn check(&self, disks: &Disks, head: &ConfigHead) -> Result<(), Rejection> {
+    fn check(&self, disks: &Disks, head: &ConfigHead) -> Result<(), EngineError> {
         if head.instance != self.instance {
-            return Err(Rejection::OtherInstance { instance: self.instance });
+            return Err(EngineError::OtherInstance { instance: self.instance });
         }
         let known = |era| era == head.era || head.former.contains(&era);
         let marked = disks.readable().filter_map(|pool| pool.mark).map(|mark| mark.era);
         let applied = self.head.iter().map(|head| head.era);
         if !marked.chain(applied).all(known) {
-            return Err(Rejection::OtherEra);
+            return Err(EngineError::OtherEra);
         }
         // A new era may begin on a store that counts from further back.
         let same_era = self.head.as_ref().is_none_or(|applied| applied.era == head.era);
         if same_era && head.generation < self.generation {
-            return Err(Rejection::Older { at: self.generation });
+            return Err(EngineError::Older { at: self.generation });
         }
         match head.scope {
             Scope::Difference { base } if base != self.generation => {
-                Err(Rejection::NeedsWhole { at: self.generation })
+                Err(EngineError::NeedsWhole { at: self.generation })
             }
             _ => Ok(()),
         }

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use conformance::engine::{Bench, DISK_SIZE};
 use model::{Inventory, Millis, NodeConfig, NodeId, Revision, Time};
 use ports::EngineError;
-use reconcile::Rejection;
 
 use super::*;
 use crate::{
@@ -50,13 +49,7 @@ impl Inner {
 impl ports::Engine for Fake {
     async fn apply(&self, config: &NodeConfig) -> Result<Revision, EngineError> {
         let mut inner = self.inner.lock().unwrap();
-        inner.act(|engine, disks, ctx| engine.apply(disks, ctx, config)).map_err(|r| match r {
-            Rejection::NeedsWhole { at } => EngineError::NeedsWhole { at },
-            Rejection::Older { at } => EngineError::Older { at },
-            Rejection::OtherInstance { instance } => EngineError::OtherInstance { instance },
-            Rejection::OtherEra => EngineError::OtherEra,
-            Rejection::Unreachable => EngineError::Unreachable { reason: "gone".into() },
-        })
+        inner.act(|engine, disks, ctx| engine.apply(disks, ctx, config))
     }
 
     async fn inventory(&self) -> Result<Inventory, EngineError> {
