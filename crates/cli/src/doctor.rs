@@ -32,7 +32,7 @@ pub async fn doctor(client: &Client, out: &mut impl Write) -> Result<ExitCode, C
             continue;
         };
         match Record::decode(&key, shown.value.to_string().as_bytes(), shown.modified) {
-            Ok(record) => writes.push(Put::Put(key, record)),
+            Ok(record) => writes.push(Put::put(key, record)),
             Err(error) => findings.push(format!("quarantined  {error}")),
         }
     }

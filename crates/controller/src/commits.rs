@@ -9,8 +9,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use model::{Revision, Txn};
-use ports::{Change, Entry, Expect, LeaseId, StoreError, TxnOutcome, WatchEvent, Write};
+use model::Revision;
+use ports::{Entry, StoreError, Txn, TxnOutcome, WatchEvent};
 use reconcile::{CommitId, Outcome};
 
 use crate::limits::LOOKS_MAX;
@@ -22,7 +22,7 @@ pub(crate) struct Commits {
 
 #[derive(Debug)]
 struct Pending {
-    txn: Arc<ports::Txn>,
+    txn: Arc<Txn>,
     is_unknown: bool,
     /// A watch showed it: the revision at which it happened.
     seen: Option<Revision>,
@@ -38,19 +38,14 @@ pub(crate) enum Next {
     /// The keys are read at once, or after a while.
     Look(Vec<String>),
     LookLater(Vec<String>),
-    Send(Arc<ports::Txn>),
+    Send(Arc<Txn>),
     /// It is known already.
     Nothing,
 }
 
 impl Commits {
-    pub(crate) fn begin(
-        &mut self,
-        id: CommitId,
-        txn: &Txn,
-        lease: Option<LeaseId>,
-    ) -> Arc<ports::Txn> {
-        let txn = Arc::new(encode(txn, lease));
+    pub(crate) fn begin(&mut self, id: CommitId, txn: &model::Txn) -> Arc<Txn> {
+        let txn = Arc::new(txn.encode());
         let pending = Pending { txn: Arc::clone(&txn), is_unknown: false, seen: None, looks: 0 };
         self.pending.insert(id, pending);
         txn
@@ -66,15 +61,15 @@ impl Commits {
             Ok(TxnOutcome::Committed { revision }) => Outcome::Committed { revision: *revision },
             // A copy that was sent again is refused because the first one happened.
             Ok(TxnOutcome::Refused { .. }) if pending.is_unknown => {
-                return Next::Look(keys(&pending.txn));
+                return Next::Look(pending.txn.keys());
             }
             Ok(TxnOutcome::Refused { .. }) | Err(StoreError::LeaseEnded { .. }) => Outcome::Refused,
             Err(StoreError::Unknown { .. }) if !pending.is_unknown => {
                 pending.is_unknown = true;
-                return Next::Unknown(keys(&pending.txn));
+                return Next::Unknown(pending.txn.keys());
             }
             // "Nothing was written" cannot be said of a commit of which an earlier copy may be.
-            Err(_) if pending.is_unknown => return Next::LookLater(keys(&pending.txn)),
+            Err(_) if pending.is_unknown => return Next::LookLater(pending.txn.keys()),
             Err(_) => Outcome::Unavailable,
         };
         self.pending.remove(&id);
@@ -89,12 +84,12 @@ impl Commits {
         caught_up: impl FnOnce(Revision) -> bool,
     ) -> Next {
         let Some(pending) = self.pending.get_mut(&id) else { return Next::Nothing };
-        let Ok((entries, revision)) = result else { return Next::LookLater(keys(&pending.txn)) };
-        if let Some(revision) = pending.seen.or_else(|| written_at(&pending.txn, entries)) {
+        let Ok((entries, revision)) = result else { return Next::LookLater(pending.txn.keys()) };
+        if let Some(revision) = pending.seen.or_else(|| pending.txn.written_at(entries)) {
             self.pending.remove(&id);
             return Next::Conclude(Outcome::Committed { revision });
         }
-        if holds(&pending.txn, entries) {
+        if pending.txn.holds(entries) {
             return Next::Send(Arc::clone(&pending.txn));
         }
         pending.looks += 1;
@@ -103,99 +98,17 @@ impl Commits {
             self.pending.remove(&id);
             return Next::Conclude(Outcome::Refused);
         }
-        Next::LookLater(keys(&pending.txn))
+        Next::LookLater(pending.txn.keys())
     }
 
     /// Recognises commits in what the watch shows.
     pub(crate) fn look_in(&mut self, event: &WatchEvent) {
         for pending in self.pending.values_mut() {
-            let shown = |write: &Write| event.changes.iter().any(|change| is_shown(write, change));
-            if !pending.txn.writes.is_empty() && pending.txn.writes.iter().all(shown) {
+            if pending.txn.is_shown(&event.changes) {
                 pending.seen = Some(event.revision);
             }
         }
     }
-}
-
-fn is_shown(write: &Write, change: &Change) -> bool {
-    match (write, change) {
-        (Write::Put { key, value, .. }, Change::Put(entry)) => {
-            entry.key == *key && entry.value == *value
-        }
-        (Write::Delete { key }, Change::Deleted { key: gone, .. }) => key == gone,
-        _ => false,
-    }
-}
-
-fn keys(txn: &ports::Txn) -> Vec<String> {
-    let compared = txn.compares.iter().map(|compare| compare.key.clone());
-    let mut keys: Vec<_> =
-        compared.chain(txn.writes.iter().map(|write| key_of(write).to_owned())).collect();
-    keys.sort();
-    keys.dedup();
-    keys
-}
-
-fn holds(txn: &ports::Txn, entries: &[Entry]) -> bool {
-    txn.compares.iter().all(|compare| {
-        let found = entries.iter().find(|entry| entry.key == compare.key);
-        match compare.expect {
-            Expect::Absent => found.is_none(),
-            Expect::ModifiedAt(at) => found.is_some_and(|entry| entry.modified == at),
-            Expect::CreatedAt(at) => found.is_some_and(|entry| entry.created == at),
-        }
-    })
-}
-
-/// The revision at which every write happened, if the entries show it.
-fn written_at(txn: &ports::Txn, entries: &[Entry]) -> Option<Revision> {
-    let mut at = None;
-    for write in &txn.writes {
-        let found = entries.iter().find(|entry| entry.key == key_of(write));
-        match (write, found) {
-            (Write::Put { value, .. }, Some(entry)) if entry.value == *value => {
-                if at.is_some_and(|at| at != entry.modified) {
-                    return None;
-                }
-                at = Some(entry.modified);
-            }
-            (Write::Delete { .. }, None) => {}
-            _ => return None,
-        }
-    }
-    // The bytes may have been there before: only a revision past the compared ones proves it.
-    let compared = txn.compares.iter().filter_map(|compare| match compare.expect {
-        Expect::ModifiedAt(at) => Some(at),
-        Expect::Absent | Expect::CreatedAt(_) => None,
-    });
-    at.filter(|at| compared.max().is_none_or(|newest| newest < *at))
-}
-
-fn key_of(write: &Write) -> &str {
-    match write {
-        Write::Put { key, .. } | Write::Delete { key } => key,
-    }
-}
-
-/// The same transaction in the words of the store. The lease is the leader's key's alone.
-fn encode(txn: &Txn, lease: Option<LeaseId>) -> ports::Txn {
-    let compares = txn.compares.iter().map(|compare| ports::Compare {
-        key: compare.key.to_string(),
-        expect: match compare.expect {
-            model::Expect::Absent => Expect::Absent,
-            model::Expect::ModifiedAt(at) => Expect::ModifiedAt(at),
-            model::Expect::CreatedAt(at) => Expect::CreatedAt(at),
-        },
-    });
-    let writes = txn.writes.iter().map(|write| match write {
-        model::Write::Put(key, record) => Write::Put {
-            key: key.to_string(),
-            value: record.encode(),
-            lease: lease.filter(|_| *key == model::Key::Leader),
-        },
-        model::Write::Delete(key) => Write::Delete { key: key.to_string() },
-    });
-    ports::Txn { compares: compares.collect(), writes: writes.collect() }
 }
 
 #[cfg(test)]

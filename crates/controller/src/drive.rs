@@ -9,8 +9,8 @@ use std::{
 use model::{Revision, Time};
 use pki::Door;
 use plan::{Accepted, Refusal};
-use ports::{Change as StoreChange, LeaseId, LeaseRequest, Store, StoreError, TxnOutcome};
-use reconcile::{Change, CommitId, Effect, Entry, Event, LeaseAnswer, Reconciler, RequestId};
+use ports::{Entry, LeaseId, LeaseRequest, Store, StoreError, TxnOutcome};
+use reconcile::{CommitId, Effect, Event, LeaseAnswer, Reconciler, RequestId};
 use rest::{Chosen, Seen};
 use store::Direct;
 use tokio::{
@@ -43,7 +43,7 @@ pub struct Controller<S> {
     sessions: Sessions,
     requests: BTreeMap<RequestId, oneshot::Sender<Result<Accepted, Refusal>>>,
     next_request: u64,
-    lease: Option<u64>,
+    lease: Option<LeaseId>,
     calls: JoinSet<Done>,
     follower: Option<Follower>,
     asks: mpsc::Receiver<Ask>,
@@ -62,9 +62,9 @@ struct Follower {
 /// What a future that was started came to.
 #[derive(Debug)]
 enum Done {
-    Loaded(Vec<ports::Entry>, Revision),
+    Loaded(Vec<Entry>, Revision),
     Committed(CommitId, Result<TxnOutcome, StoreError>),
-    Looked(CommitId, Result<(Vec<ports::Entry>, Revision), StoreError>),
+    Looked(CommitId, Result<(Vec<Entry>, Revision), StoreError>),
     Leased(LeaseRequest, Result<ports::Kept, StoreError>),
     /// A follower or the server of streams ended.
     Ended,
@@ -220,18 +220,18 @@ impl<S: Store + Clone + 'static> Controller<S> {
                     Done::Loaded(entries, revision)
                 });
             }
-            Effect::Commit { id, txn, lease } => {
-                let txn = self.commits.begin(id, &txn, lease.map(LeaseId));
+            Effect::Commit { id, txn } => {
+                let txn = self.commits.begin(id, &txn);
                 self.send(id, txn);
             }
             Effect::GrantLease { ttl } => {
                 self.lease(LeaseRequest::Grant { ttl: Duration::from_millis(ttl.0) });
             }
             Effect::RenewLease { lease } => {
-                self.lease(LeaseRequest::Renew { lease: LeaseId(lease) });
+                self.lease(LeaseRequest::Renew { lease });
             }
             Effect::RevokeLease { lease } => {
-                self.lease(LeaseRequest::Revoke { lease: LeaseId(lease) });
+                self.lease(LeaseRequest::Revoke { lease });
             }
             Effect::Apply { node, config } => return self.sessions.apply(node, config),
             Effect::ApplyHost { host, config } => return self.sessions.apply_host(host, config),
@@ -313,15 +313,15 @@ impl<S: Store + Clone + 'static> Controller<S> {
     fn leased(&mut self, request: LeaseRequest, result: &Result<ports::Kept, StoreError>) {
         let answer = match (request, result) {
             (LeaseRequest::Grant { .. }, Ok(kept)) => {
-                self.lease = Some(kept.lease.0);
-                LeaseAnswer::Granted { lease: kept.lease.0 }
+                self.lease = Some(kept.lease);
+                LeaseAnswer::Granted { lease: kept.lease }
             }
-            (LeaseRequest::Renew { lease }, Ok(_)) => LeaseAnswer::Renewed { lease: lease.0 },
+            (LeaseRequest::Renew { lease }, Ok(_)) => LeaseAnswer::Renewed { lease },
             (LeaseRequest::Renew { lease }, Err(StoreError::LeaseEnded { .. })) => {
-                LeaseAnswer::Ended { lease: lease.0 }
+                LeaseAnswer::Ended { lease }
             }
             (LeaseRequest::Revoke { lease }, _) => {
-                self.lease = self.lease.filter(|own| *own != lease.0);
+                self.lease = self.lease.filter(|own| *own != lease);
                 return;
             }
             (_, Err(error)) => {
@@ -332,7 +332,7 @@ impl<S: Store + Clone + 'static> Controller<S> {
         self.think(Event::Lease(answer));
     }
 
-    fn loaded(&mut self, entries: Vec<ports::Entry>, revision: Revision) {
+    fn loaded(&mut self, entries: Vec<Entry>, revision: Revision) {
         info!(%revision, entries = entries.len(), "store loaded");
         let next = revision.next();
         let (to, followed) = mpsc::channel(limits::FOLLOWED_MAX);
@@ -344,7 +344,6 @@ impl<S: Store + Clone + 'static> Controller<S> {
         if let Some(old) = self.follower.replace(Follower { followed, next, task }) {
             old.task.abort();
         }
-        let entries: Vec<Entry> = entries.into_iter().map(entry).collect();
         self.journal.load(&entries);
         self.think(Event::Loaded { entries, revision });
     }
@@ -358,9 +357,8 @@ impl<S: Store + Clone + 'static> Controller<S> {
             std::process::abort();
         }
         self.commits.look_in(&event);
-        let changes: Vec<Change> = event.changes.into_iter().map(change).collect();
-        self.journal.change(&changes);
-        self.think(Event::Changed { revision: event.revision, changes });
+        self.journal.change(&event.changes);
+        self.think(Event::Changed { revision: event.revision, changes: event.changes });
     }
 
     /// Nothing new is begun; what was begun ends; then another controller may lead at once.
@@ -372,7 +370,7 @@ impl<S: Store + Clone + 'static> Controller<S> {
         let ended = timeout(limits::FINISH_WITHIN, async {
             while let Some(done) = calls.join_next().await {
                 if let Ok(Done::Leased(LeaseRequest::Grant { .. }, Ok(kept))) = done {
-                    self.lease = Some(kept.lease.0);
+                    self.lease = Some(kept.lease);
                 }
             }
         });
@@ -380,7 +378,7 @@ impl<S: Store + Clone + 'static> Controller<S> {
             warn!("stopped with calls to the store under way");
         }
         if let Some(lease) = self.lease {
-            let revoking = self.store.lease(LeaseRequest::Revoke { lease: LeaseId(lease) });
+            let revoking = self.store.lease(LeaseRequest::Revoke { lease });
             match timeout(limits::CALL_TIMEOUT, revoking).await {
                 Ok(Ok(_)) => info!("lead given away"),
                 Ok(Err(StoreError::LeaseEnded { .. })) => {}
@@ -388,17 +386,5 @@ impl<S: Store + Clone + 'static> Controller<S> {
                 Err(_) => warn!("the lead was not given away: no answer in time"),
             }
         }
-    }
-}
-
-fn entry(entry: ports::Entry) -> Entry {
-    let ports::Entry { key, value, created, modified, .. } = entry;
-    Entry { key, value, created, modified }
-}
-
-fn change(change: StoreChange) -> Change {
-    match change {
-        StoreChange::Put(put) => Change::Put(entry(put)),
-        StoreChange::Deleted { key, .. } => Change::Deleted { key },
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use plan::{Accepted, Refusal, Request};
-use ports::{Store, StoreError};
+use ports::{Entry, Store, StoreError};
 use reconcile::Reconciler;
-use rest::{Away, Backend, Chosen, Lead, RawRecord, Seen, Unread};
+use rest::{Away, Backend, Chosen, Lead, Seen, Unread};
 use store::limits::PAGE_ENTRIES_MAX;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -139,7 +139,7 @@ impl<S: Store + Clone + 'static> Backend for Served<S> {
         after: Option<String>,
         limit: usize,
         at: Option<model::Revision>,
-    ) -> Result<(Vec<RawRecord>, model::Revision, Option<String>), Unread> {
+    ) -> Result<(Vec<Entry>, model::Revision, Option<String>), Unread> {
         let limit = limit.min(PAGE_ENTRIES_MAX);
         let page = self.store.list("", after.as_deref(), limit, at).await;
         let page = page.map_err(|error| {
@@ -152,12 +152,7 @@ impl<S: Store + Clone + 'static> Backend for Served<S> {
                 _ => Away { reason }.into(),
             }
         })?;
-        let records = page.entries.into_iter().map(|entry| RawRecord {
-            key: entry.key,
-            value: entry.value,
-            modified: entry.modified,
-        });
-        Ok((records.collect(), page.revision, page.next))
+        Ok((page.entries, page.revision, page.next))
     }
 }
 

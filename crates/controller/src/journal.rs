@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, Key, Record};
-use reconcile::{Change, Entry};
+use model::{Change, Entry, Event, Key, Record};
 use rest::Lead;
 
 /// The events that the store holds, which are bounded there.
@@ -36,7 +35,7 @@ impl Journal {
         for change in changes {
             match change {
                 Change::Put(entry) => self.put(entry),
-                Change::Deleted { key } => match key.parse() {
+                Change::Deleted { key, .. } => match key.parse() {
                     Ok(Key::Event(number)) => {
                         self.events.remove(&number);
                     }

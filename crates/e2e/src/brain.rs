@@ -11,9 +11,9 @@ use std::{
 
 use model::{
     Epoch, InstanceId, Inventory, Key, Membership, NodeConfig, NodeId, PoolHealth, Record,
-    ReplicaHealth, Revision, TargetHealth,
+    ReplicaHealth, Revision, TargetHealth, Txn,
 };
-use ports::{Compare, Expect, Memberships, Store, StoreError, Txn, TxnOutcome, Write};
+use ports::{Memberships, Store, StoreError, TxnOutcome};
 use rpc::{Heard, SessionId, ToEngine, What};
 use store::{Direct, embedded::Embedded};
 use tokio::{
@@ -132,20 +132,15 @@ impl Brain {
 
 async fn found(store: &Embedded, plan: &Plan) -> Result<(), StoreError> {
     let membership = Membership::founded(VOLUME, plan.replicas());
-    let records = [
-        Record::Volume(Box::new(plan.record(&Course::default()))),
-        Record::Membership(Box::new(membership)),
-    ];
-    let keys = [Key::Volume(VOLUME).to_string(), Key::Membership(VOLUME).to_string()];
-    let compares =
-        keys.iter().map(|key| Compare { key: key.clone(), expect: Expect::Absent }).collect();
-    let writes = keys.iter().zip(&records).map(|(key, record)| Write::Put {
-        key: key.clone(),
-        value: record.encode(),
-        lease: None,
-    });
+    let volume = Record::Volume(Box::new(plan.record(&Course::default())));
+    let membership = Record::Membership(Box::new(membership));
+    let txn = Txn::default().put(Key::Volume(VOLUME), volume, Revision::ZERO).put(
+        Key::Membership(VOLUME),
+        membership,
+        Revision::ZERO,
+    );
     // Refused: it was founded before.
-    store.commit(&Txn { compares, writes: writes.collect() }).await.map(|_| ())
+    store.commit(&txn.encode()).await.map(|_| ())
 }
 
 struct Engine {
@@ -332,20 +327,12 @@ impl Mind {
         let course = Course { epoch, ..self.course.clone() };
         let layout = Record::Volume(Box::new(self.plan.record(&course)));
         let record = Record::Membership(Box::new(new.clone()));
-        let txn = Txn {
-            compares: vec![Compare {
-                key: Key::Membership(VOLUME).to_string(),
-                expect: Expect::ModifiedAt(old.revision),
-            }],
-            writes: [(Key::Volume(VOLUME), layout), (Key::Membership(VOLUME), record)]
-                .map(|(key, record)| Write::Put {
-                    key: key.to_string(),
-                    value: record.encode(),
-                    lease: None,
-                })
-                .into(),
-        };
-        match self.records.0.commit(&txn).await {
+        let txn = Txn::default().put_blind(Key::Volume(VOLUME), layout).put(
+            Key::Membership(VOLUME),
+            record,
+            old.revision,
+        );
+        match self.records.0.commit(&txn.encode()).await {
             Ok(TxnOutcome::Committed { revision }) => {
                 info!(%node, %epoch, "target placed");
                 new.revision = revision;

@@ -64,7 +64,7 @@ fn load(folder: &std::path::Path) -> Result<(Records, Vec<String>)> {
                 continue;
             };
             match Record::decode(&key, &entry.value, entry.modified) {
-                Ok(record) => writes.push(Write::Put(key, record)),
+                Ok(record) => writes.push(Write::put(key, record)),
                 Err(error) => undecodable.push(error.to_string()),
             }
         }

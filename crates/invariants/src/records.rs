@@ -61,8 +61,8 @@ impl Records {
         let mut commit = Commit::new(revision, author, self);
         for write in writes {
             let (key, record) = match write {
-                Write::Put(key, record) => (key, Some(record.clone())),
-                Write::Delete(key) => (key, None),
+                Write::Put { key, value: record, .. } => (key, Some(record.clone())),
+                Write::Delete { key } => (key, None),
             };
             commit.keys.push(key.clone());
             self.write(&mut commit, key, record);

@@ -58,7 +58,7 @@ pub(crate) fn copy(number: u128) -> Replica {
 }
 
 pub(crate) fn put(record: Record) -> Write {
-    Write::Put(record.key().unwrap(), record)
+    Write::put(record.key().unwrap(), record)
 }
 
 pub(crate) fn bury(number: u128, buried: Buried) -> Write {
@@ -79,7 +79,7 @@ pub(crate) fn event(number: u64, severity: Severity) -> Write {
         severity,
         extra: Extra::new(),
     };
-    Write::Put(Key::Event(number), Record::Event(event.into()))
+    Write::put(Key::Event(number), Record::Event(event.into()))
 }
 
 #[derive(Clone)]
@@ -201,9 +201,9 @@ impl Scene {
     pub(crate) fn delete(&self) -> Vec<Write> {
         let volume = &self.records.volumes[&VOLUME];
         let mut writes = vec![
-            Write::Delete(Key::Volume(VOLUME)),
-            Write::Delete(Key::Membership(VOLUME)),
-            Write::Delete(Key::name("volume", "v")),
+            Write::delete(Key::Volume(VOLUME)),
+            Write::delete(Key::Membership(VOLUME)),
+            Write::delete(Key::name("volume", "v")),
         ];
         for replica in &volume.layout.replicas {
             let buried = Buried::Replica { replica: replica.id, pool: replica.pool };
@@ -376,7 +376,7 @@ pub(crate) fn reference(number: u128, epoch: u64) -> TargetRef {
 }
 
 pub(crate) fn name(kind: &str, text: &str, id: &impl ToString) -> Write {
-    Write::Put(Key::name(kind, text), Record::Name(id.to_string()))
+    Write::put(Key::name(kind, text), Record::Name(id.to_string()))
 }
 
 /// The true machines of a scene: every replica of the layout at its place.

@@ -52,6 +52,6 @@ fn loaded_records_are_judged_without_history() {
     let records = Records::loaded(Revision(100), &writes);
     assert_eq!(check_all(&records), []);
     assert_eq!(records.keys().count(), scene.records.keys().count());
-    writes.retain(|write| !matches!(write, Write::Put(Key::Membership(VOLUME), _)));
+    writes.retain(|write| !matches!(write, Write::Put { key: Key::Membership(VOLUME), .. }));
     must_name("references", &check_all(&Records::loaded(Revision(100), &writes)));
 }

@@ -75,7 +75,7 @@ pub use switchover::{Next, Seen, Switchover, SwitchoverCause, SwitchoverStage};
 pub use target::{Target, TargetRef, TargetStage};
 pub use tombstone::{Buried, Tombstone};
 pub use topology::Topology;
-pub use txn::{Compare, Expect, Txn, Write};
+pub use txn::{Change, Compare, Entry, Expect, LeaseId, Txn, Write};
 pub use units::{Bytes, Millis, Time};
 pub use validate::Invalid;
 pub use volume::{

@@ -124,7 +124,7 @@ fn pool(world: &World, step: &Step) -> Option<Txn> {
             let view = world.node(node);
             for tombstone in view.into_iter().flat_map(|view| view.tombstones.values()) {
                 if tombstone.buried.pool() == Some(id) && txn.writes.len() < WRITES_AT_ONCE {
-                    txn.writes.push(Write::Delete(Key::Tombstone(node, tombstone.buried)));
+                    txn.writes.push(Write::delete(Key::Tombstone(node, tombstone.buried)));
                 }
             }
             let txn = txn.delete(key, old.meta.revision);
@@ -166,7 +166,7 @@ fn node(world: &World, step: &Step) -> Option<Txn> {
             let buried: Vec<_> = view.tombstones.keys().take(WRITES_AT_ONCE).copied().collect();
             let mut txn = Txn::default();
             for buried in buried {
-                txn.writes.push(Write::Delete(Key::Tombstone(id, buried)));
+                txn.writes.push(Write::delete(Key::Tombstone(id, buried)));
             }
             if view.tombstones.len() > WRITES_AT_ONCE {
                 return Some(txn.guard(Compare::at(key, view.record.meta.revision)));
@@ -181,6 +181,6 @@ fn node(world: &World, step: &Step) -> Option<Txn> {
 
 fn cluster(action: &Action) -> Option<Txn> {
     let Action::PruneTerms { terms } = action else { return None };
-    let writes = terms.iter().map(|number| Write::Delete(Key::Term(*number))).collect();
+    let writes = terms.iter().map(|number| Write::delete(Key::Term(*number))).collect();
     Some(Txn { compares: Vec::new(), writes })
 }

@@ -6,64 +6,15 @@
 use core::{future::Future, time::Duration};
 use std::string::String;
 
-pub use model::Revision;
+pub use model::{Change, Entry, Expect, LeaseId, Revision};
 
 /// A key: printable, `/`-separated, ordered by bytes.
 pub type Key = String;
 
-/// One stored key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub key: Key,
-    pub value: Vec<u8>,
-    /// The revision of the transaction that created the key (since it was last absent).
-    pub created: Revision,
-    /// The revision of the transaction that last wrote the key.
-    pub modified: Revision,
-    pub lease: Option<LeaseId>,
-}
-
-/// A lease: keys bound to it go when it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseId(pub u64);
-
-/// What must be true of a key for a transaction to commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compare {
-    pub key: Key,
-    pub expect: Expect,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
-    Absent,
-    /// Present, and last written by exactly this revision.
-    ModifiedAt(Revision),
-    /// Present, and created by exactly this revision: the guard of a leader, whose key is renewed
-    /// (and so modified) but never created twice.
-    CreatedAt(Revision),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
-    Put {
-        key: Key,
-        value: Vec<u8>,
-        lease: Option<LeaseId>,
-    },
-    /// Deleting an absent key is no error.
-    Delete {
-        key: Key,
-    },
-}
-
-/// All compares hold and all writes happen at one revision, or nothing happens. A key is written at
-/// most once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Txn {
-    pub compares: Vec<Compare>,
-    pub writes: Vec<Write>,
-}
+/// What is compared and written here is bytes; `model::Txn::encode` makes them of records.
+pub type Compare = model::Compare<Key>;
+pub type Write = model::Write<Key, Vec<u8>>;
+pub type Txn = model::Txn<Key, Vec<u8>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxnOutcome {
@@ -95,12 +46,6 @@ pub enum LeaseRequest {
 pub struct Kept {
     pub lease: LeaseId,
     pub ttl: Duration,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    Put(Entry),
-    Deleted { key: Key, modified: Revision },
 }
 
 /// What a watch yields: every change of one revision, in order of revisions, without gaps.

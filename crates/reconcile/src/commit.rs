@@ -121,14 +121,14 @@ impl<P: Planner> Reconciler<P> {
         let pools = self.pools_left(&txn);
         let id = self.commits.next_id();
         self.commits.flying.insert(id, Flight { subject, purpose, pledge, pools });
-        self.effects.push(Effect::Commit { id, txn, lease: None });
+        self.effects.push(Effect::Commit { id, txn });
     }
 
     /// Pools that a transaction takes replicas out of: they may have room when it is done.
     fn pools_left(&self, txn: &Txn) -> Vec<model::PoolId> {
         let mut pools = BTreeSet::new();
         for write in &txn.writes {
-            let (Write::Put(Key::Volume(id), _) | Write::Delete(Key::Volume(id))) = write else {
+            let Key::Volume(id) = write.key() else {
                 continue;
             };
             let old = self.world.volume(*id).into_iter();
@@ -222,7 +222,7 @@ impl<P: Planner> Reconciler<P> {
 /// The name of what a transaction makes: nobody knows it yet.
 fn named_in(txn: &Txn, subject: Subject) -> Option<String> {
     txn.writes.iter().find_map(|write| {
-        let Write::Put(_, record) = write else { return None };
+        let Write::Put { value: record, .. } = write else { return None };
         let (made, name) = match record {
             Record::Volume(volume) => (Subject::Volume(volume.meta.id), &volume.meta.name),
             Record::Pool(pool) => (Subject::Pool(pool.meta.id), &pool.meta.name),

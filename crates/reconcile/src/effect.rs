@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use model::{Epoch, HostConfig, HostId, NodeConfig, NodeId, Txn, VolumeId};
+use model::{Epoch, HostConfig, HostId, LeaseId, NodeConfig, NodeId, Txn, VolumeId};
 use plan::{Accepted, Refusal};
 
 use crate::RequestId;
@@ -14,20 +14,18 @@ pub struct CommitId(pub u64);
 pub enum Effect {
     /// List the whole store, then watch from the revision after it.
     Load,
-    /// `lease` is bound to the leader's key when it is among the writes.
     Commit {
         id: CommitId,
         txn: Txn,
-        lease: Option<u64>,
     },
     GrantLease {
         ttl: model::Millis,
     },
     RenewLease {
-        lease: u64,
+        lease: LeaseId,
     },
     RevokeLease {
-        lease: u64,
+        lease: LeaseId,
     },
     Apply {
         node: NodeId,

@@ -3,7 +3,8 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use model::{
-    Difference, EngineError, HostId, HostInventory, InstanceId, Inventory, NodeId, Revision,
+    Change, Difference, EngineError, Entry, HostId, HostInventory, InstanceId, Inventory, LeaseId,
+    NodeId, Revision,
 };
 use plan::Request;
 
@@ -87,21 +88,6 @@ pub enum Event {
     },
 }
 
-/// A stored key as bytes: what does not decode must still reach the machine, which quarantines it.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub key: String,
-    pub value: Vec<u8>,
-    pub created: Revision,
-    pub modified: Revision,
-}
-
-#[derive(Clone, Debug)]
-pub enum Change {
-    Put(Entry),
-    Deleted { key: String },
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed {
@@ -118,13 +104,13 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAnswer {
     Granted {
-        lease: u64,
+        lease: LeaseId,
     },
     Renewed {
-        lease: u64,
+        lease: LeaseId,
     },
     Ended {
-        lease: u64,
+        lease: LeaseId,
     },
     /// No answer in time.
     Unavailable,

@@ -2,10 +2,10 @@
 
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
 
-use model::{Key, NodeId, Record, Revision, Subject, Undecodable, VolumeId};
+use model::{Change, Entry, Key, NodeId, Record, Revision, Subject, Undecodable, VolumeId};
 use plan::Planner;
 
-use crate::{Change, Effect, Entry, Reconciler};
+use crate::{Effect, Reconciler};
 
 impl<P: Planner> Reconciler<P> {
     /// The whole store. Observations are kept: the machines have not changed because we read again.
@@ -52,7 +52,7 @@ impl<P: Planner> Reconciler<P> {
                     }
                     self.put(&entry);
                 }
-                Change::Deleted { key } => self.delete(&key),
+                Change::Deleted { key, .. } => self.delete(&key),
             }
         }
         self.land();

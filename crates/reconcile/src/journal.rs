@@ -38,12 +38,12 @@ impl Journal {
         let number = self.next;
         self.next += 1;
         let event = Event { at, subject, name, kind, words, severity, extra: Extra::new() };
-        txn.writes.push(Write::Put(Key::Event(number), Record::Event(event.into())));
+        txn.writes.push(Write::put(Key::Event(number), Record::Event(event.into())));
         while self.losses.contains(&self.oldest) {
             self.oldest += 1;
         }
         if number.saturating_sub(self.oldest) >= EVENTS_MAX {
-            txn.writes.push(Write::Delete(Key::Event(self.oldest)));
+            txn.writes.push(Write::delete(Key::Event(self.oldest)));
             self.oldest += 1;
         }
         txn

@@ -12,8 +12,8 @@
 use alloc::format;
 
 use model::{
-    Cluster, Compare, Era, Expect, Extra, InstanceId, Key, Record, Revision, SCHEMA, Term, Time,
-    Txn, limits::LEASE_TTL,
+    Cluster, Compare, Era, Expect, Extra, InstanceId, Key, LeaseId, Record, Revision, SCHEMA, Term,
+    Time, Txn, Write, limits::LEASE_TTL,
 };
 use plan::Planner;
 
@@ -33,7 +33,7 @@ pub(crate) struct Lead {
     /// That the records are too new was told to people.
     is_told: bool,
     /// Leases we no longer need: revoked, so that nobody waits for them to end.
-    stale_lease: Option<u64>,
+    stale_lease: Option<LeaseId>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +62,7 @@ enum Stage {
 
 #[derive(Clone, Copy, Debug)]
 struct Lease {
-    id: u64,
+    id: LeaseId,
     /// Counted from when the grant or renewal was asked for: the store may count from later on.
     good_until: Time,
     next_renewal: Time,
@@ -179,8 +179,10 @@ impl<P: Planner> Reconciler<P> {
                 };
                 self.lead.stage = Stage::Claiming { lease, commit };
                 let record = Record::Leader(self.config.instance);
-                let txn = Txn::default().put(Key::Leader, record, Revision::ZERO);
-                self.effects.push(Effect::Commit { id: commit, txn, lease: Some(lease.id) });
+                let (key, lease) = (Key::Leader, Some(lease.id));
+                let mut txn = Txn::default().guard(Compare::at(key.clone(), Revision::ZERO));
+                txn.writes.push(Write::Put { key, value: record, lease });
+                self.effects.push(Effect::Commit { id: commit, txn });
             }
             (LeaseAnswer::Granted { lease }, _) => self.lead.stale_lease = Some(lease),
             (LeaseAnswer::Renewed { lease }, _) => {
@@ -244,7 +246,7 @@ impl<P: Planner> Reconciler<P> {
             txn = txn.put(Key::Cluster, Record::Cluster(cluster), Revision::ZERO);
         }
         self.lead.stage = Stage::Entering { lease, created, commit, term };
-        self.effects.push(Effect::Commit { id: commit, txn, lease: None });
+        self.effects.push(Effect::Commit { id: commit, txn });
     }
 
     fn take_office(&mut self) {

@@ -26,5 +26,5 @@ mod request;
 mod waiting;
 
 pub use effect::{CommitId, Effect};
-pub use event::{Change, Entry, Event, LeaseAnswer, Outcome, RequestId};
+pub use event::{Event, LeaseAnswer, Outcome, RequestId};
 pub use machine::{Config, Periods, Reconciler, Stats};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future};
 
-use model::{Event, Revision};
+use model::{Entry, Event, Revision};
 use plan::{Accepted, Refusal, Request, World};
 use tokio::sync::watch;
 
@@ -29,7 +29,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
         after: Option<String>,
         limit: usize,
         at: Option<Revision>,
-    ) -> impl Future<Output = Result<(Vec<RawRecord>, Revision, Option<String>), Unread>> + Send;
+    ) -> impl Future<Output = Result<(Vec<Entry>, Revision, Option<String>), Unread>> + Send;
 }
 
 /// The state at one moment.
@@ -61,13 +61,6 @@ pub struct Chosen<T> {
     /// The revision of the spec that the user saw, if the change depends on it.
     pub if_spec: Option<u64>,
     pub kept: T,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawRecord {
-    pub key: String,
-    pub value: Vec<u8>,
-    pub modified: Revision,
 }
 
 /// Nobody is there to look at.

@@ -28,7 +28,7 @@ mod threshold;
 
 mod client;
 
-pub use backend::{Away, Backend, Chosen, Lead, RawRecord, Seen, Unread};
+pub use backend::{Away, Backend, Chosen, Lead, Seen, Unread};
 pub use client::{Answer, Client, ClientError, EventStream, encode};
 pub use model::{Health, Status};
 pub use openapi::document;

@@ -112,12 +112,12 @@ fn commit(world: &mut World, txn: &Txn) {
     let revision = world.revision;
     for write in &txn.writes {
         match write {
-            Write::Put(key, record) => {
+            Write::Put { key, value: record, .. } => {
                 let mut record = record.clone();
                 record.set_revision(revision);
                 world.put(key, record, revision);
             }
-            Write::Delete(key) => {
+            Write::Delete { key } => {
                 world.remove(key);
             }
         }

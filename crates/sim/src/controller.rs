@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, rc::Rc};
 
 use model::{InstanceId, Millis, Revision, Time};
 use plan::Request;
-use ports::{Change as StoreChange, LeaseId, LeaseRequest, StoreError};
-use reconcile::{Change, CommitId, Effect, Entry, Event, LeaseAnswer, Outcome, RequestId};
+use ports::{LeaseId, LeaseRequest, StoreError};
+use reconcile::{CommitId, Effect, Event, LeaseAnswer, Outcome, RequestId};
 
 use self::commits::Pending;
 use crate::{Call, Caller, Ctx, Message, Party, StoreAnswer, StoreOp, Timer, Watched, names};
@@ -83,7 +83,7 @@ enum Waiting {
     Commit(CommitId),
     Look(CommitId),
     Grant,
-    Renew(u64),
+    Renew(LeaseId),
     Revoke,
 }
 
@@ -219,17 +219,17 @@ impl Controller {
                 self.watch = Watch::Loading { since: ctx.now };
                 self.ask(ctx, StoreOp::List, Waiting::Load);
             }
-            Effect::Commit { id, txn, lease } => self.commit(ctx, id, &txn, lease),
+            Effect::Commit { id, txn } => self.commit(ctx, id, &txn),
             Effect::GrantLease { ttl } => {
                 let ttl = core::time::Duration::from_millis(ttl.0);
                 self.ask(ctx, StoreOp::Lease(LeaseRequest::Grant { ttl }), Waiting::Grant);
             }
             Effect::RenewLease { lease } => {
-                let request = LeaseRequest::Renew { lease: LeaseId(lease) };
+                let request = LeaseRequest::Renew { lease };
                 self.ask(ctx, StoreOp::Lease(request), Waiting::Renew(lease));
             }
             Effect::RevokeLease { lease } => {
-                let request = LeaseRequest::Revoke { lease: LeaseId(lease) };
+                let request = LeaseRequest::Revoke { lease };
                 self.ask(ctx, StoreOp::Lease(request), Waiting::Revoke);
             }
             Effect::Apply { node, config } => {
@@ -266,7 +266,6 @@ impl Controller {
                     return;
                 }
                 self.watch = Watch::Running { next: revision.next(), incarnation };
-                let entries = entries.into_iter().map(entry).collect();
                 self.tell(ctx, Event::Loaded { entries, revision });
                 self.watch_on(ctx);
             }
@@ -281,7 +280,7 @@ impl Controller {
                 self.on_look(ctx, id, &entries, revision);
             }
             (Waiting::Grant, StoreAnswer::Lease(Ok(kept))) => {
-                self.tell(ctx, Event::Lease(LeaseAnswer::Granted { lease: kept.lease.0 }));
+                self.tell(ctx, Event::Lease(LeaseAnswer::Granted { lease: kept.lease }));
             }
             (Waiting::Renew(lease), StoreAnswer::Lease(Ok(_))) => {
                 self.tell(ctx, Event::Lease(LeaseAnswer::Renewed { lease }));
@@ -328,8 +327,8 @@ impl Controller {
         for event in watched.events.into_iter().filter(|event| event.revision >= next) {
             self.watch = Watch::Running { next: event.revision.next(), incarnation };
             self.look_in(ctx, &event);
-            let changes = event.changes.into_iter().map(change).collect();
-            self.tell(ctx, Event::Changed { revision: event.revision, changes });
+            let (revision, changes) = (event.revision, event.changes);
+            self.tell(ctx, Event::Changed { revision, changes });
             if !matches!(self.watch, Watch::Running { .. }) {
                 return;
             }
@@ -342,15 +341,3 @@ impl Controller {
 
 /// More unanswered calls than this are of a store that was away for long.
 const CALLS_MAX: usize = 200;
-
-fn entry(entry: ports::Entry) -> Entry {
-    let ports::Entry { key, value, created, modified, .. } = entry;
-    Entry { key, value, created, modified }
-}
-
-fn change(change: StoreChange) -> Change {
-    match change {
-        StoreChange::Put(put) => Change::Put(entry(put)),
-        StoreChange::Deleted { key, .. } => Change::Deleted { key },
-    }
-}

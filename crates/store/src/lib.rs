@@ -5,7 +5,6 @@
 //! them knows what a volume is.
 #![forbid(unsafe_code)]
 
-mod compare;
 pub mod embedded;
 pub mod etcd;
 pub mod limits;

@@ -1,9 +1,7 @@
 //! Membership records on any store.
 
-use model::{Membership, Record, Revision, VolumeId};
-use ports::{
-    Compare, Entry, Expect, MembershipError, Memberships, Store, StoreError, Txn, TxnOutcome, Write,
-};
+use model::{Key, Membership, Record, Revision, Txn, VolumeId};
+use ports::{Entry, MembershipError, Memberships, Store, StoreError, TxnOutcome};
 
 /// Reads and changes membership records straight in a store.
 #[derive(Clone, Debug)]
@@ -24,13 +22,9 @@ impl<S: Store> Memberships for Direct<S> {
         if !found.is_some_and(|now| same(&now)) {
             return Err(MembershipError::Conflict { volume });
         }
-        let expect = Expect::ModifiedAt(record.revision);
-        let value = Record::Membership(Box::new(record.clone())).encode();
-        let txn = Txn {
-            compares: vec![Compare { key: key(volume), expect }],
-            writes: vec![Write::Put { key: key(volume), value, lease: None }],
-        };
-        match self.0.commit(&txn).await.map_err(failure)? {
+        let written = Record::Membership(Box::new(record.clone()));
+        let txn = Txn::default().put(Key::Membership(volume), written, record.revision);
+        match self.0.commit(&txn.encode()).await.map_err(failure)? {
             TxnOutcome::Committed { revision } => Ok(revision),
             TxnOutcome::Refused { .. } => Err(MembershipError::Conflict { volume }),
         }
@@ -38,12 +32,12 @@ impl<S: Store> Memberships for Direct<S> {
 }
 
 fn key(volume: VolumeId) -> String {
-    model::Key::Membership(volume).to_string()
+    Key::Membership(volume).to_string()
 }
 
 fn decode(volume: VolumeId, entry: &Entry) -> Result<Membership, MembershipError> {
     let unusable = |reason| MembershipError::Unusable { volume, reason };
-    let key = model::Key::Membership(volume);
+    let key = Key::Membership(volume);
     match Record::decode(&key, &entry.value, entry.modified) {
         Ok(Record::Membership(record)) => Ok(*record),
         Ok(_) => Err(unusable("it is another kind of record".into())),

@@ -14,8 +14,8 @@ fn key() -> Key {
     Key::name("node", "a")
 }
 
-fn txn(read_at: Revision) -> Txn {
-    Txn::default().put(key(), Record::Name(NodeId::from_u128(1).to_string()), read_at)
+fn txn(read_at: Revision) -> model::Txn {
+    model::Txn::default().put(key(), Record::Name(NodeId::from_u128(1).to_string()), read_at)
 }
 
 fn unknown() -> Result<TxnOutcome, StoreError> {
@@ -33,7 +33,7 @@ fn never(_: Revision) -> bool {
 #[tokio::test]
 async fn an_unanswered_commit_that_happened_is_found_committed() {
     let (store, mut commits) = (Memory::default(), Commits::default());
-    let sent = commits.begin(ID, &txn(Revision::ZERO), None);
+    let sent = commits.begin(ID, &txn(Revision::ZERO));
     let outcome = store.commit(&sent).await.unwrap();
     assert!(matches!(commits.answered(ID, &unknown()), Next::Unknown(_)));
     let TxnOutcome::Committed { revision } = outcome else { panic!("refused") };
@@ -44,7 +44,7 @@ async fn an_unanswered_commit_that_happened_is_found_committed() {
 #[tokio::test]
 async fn an_unanswered_commit_that_did_not_happen_is_sent_again() {
     let (store, mut commits) = (Memory::default(), Commits::default());
-    let sent = commits.begin(ID, &txn(Revision::ZERO), None);
+    let sent = commits.begin(ID, &txn(Revision::ZERO));
     commits.answered(ID, &unknown());
     assert_eq!(commits.looked(ID, &read(&store).await, never), Next::Send(sent));
 }
@@ -52,7 +52,7 @@ async fn an_unanswered_commit_that_did_not_happen_is_sent_again() {
 #[tokio::test]
 async fn a_copy_refused_by_its_own_first_try_is_looked_at_and_not_believed() {
     let (store, mut commits) = (Memory::default(), Commits::default());
-    let sent = commits.begin(ID, &txn(Revision::ZERO), None);
+    let sent = commits.begin(ID, &txn(Revision::ZERO));
     store.commit(&sent).await.unwrap();
     commits.answered(ID, &unknown());
     let refused = store.commit(&sent).await;
@@ -65,10 +65,10 @@ async fn a_copy_refused_by_its_own_first_try_is_looked_at_and_not_believed() {
 #[tokio::test]
 async fn a_commit_that_was_overwritten_is_told_by_the_watch() {
     let (store, mut commits) = (Memory::default(), Commits::default());
-    let sent = commits.begin(ID, &txn(Revision::ZERO), None);
+    let sent = commits.begin(ID, &txn(Revision::ZERO));
     store.commit(&sent).await.unwrap();
     commits.answered(ID, &unknown());
-    let other = Write::Put { key: key().to_string(), value: b"\"x\"".to_vec(), lease: None };
+    let other = ports::Write::put(key().to_string(), b"\"x\"".to_vec());
     store.commit(&ports::Txn { compares: vec![], writes: vec![other] }).await.unwrap();
     let found = read(&store).await;
     assert!(matches!(commits.looked(ID, &found, never), Next::LookLater(_)));
@@ -83,8 +83,8 @@ async fn a_commit_that_was_overwritten_is_told_by_the_watch() {
 #[tokio::test]
 async fn a_commit_that_lost_its_race_is_refused_once_the_watch_has_shown_all() {
     let (store, mut commits) = (Memory::default(), Commits::default());
-    commits.begin(ID, &txn(Revision::ZERO), None);
-    let other = Write::Put { key: key().to_string(), value: b"\"x\"".to_vec(), lease: None };
+    commits.begin(ID, &txn(Revision::ZERO));
+    let other = ports::Write::put(key().to_string(), b"\"x\"".to_vec());
     store.commit(&ports::Txn { compares: vec![], writes: vec![other] }).await.unwrap();
     commits.answered(ID, &unknown());
     let found = read(&store).await;
@@ -96,11 +96,11 @@ async fn a_commit_that_lost_its_race_is_refused_once_the_watch_has_shown_all() {
 #[test]
 fn nothing_was_written_is_never_said_of_a_commit_whose_first_copy_may_have_been() {
     let mut commits = Commits::default();
-    commits.begin(ID, &txn(Revision::ZERO), None);
+    commits.begin(ID, &txn(Revision::ZERO));
     let away = || Err(StoreError::Unavailable { reason: "away".into() });
     commits.answered(ID, &unknown());
     assert!(matches!(commits.answered(ID, &away()), Next::LookLater(_)));
-    commits.begin(CommitId(2), &txn(Revision::ZERO), None);
+    commits.begin(CommitId(2), &txn(Revision::ZERO));
     let next = commits.answered(CommitId(2), &away());
     assert_eq!(next, Next::Conclude(Outcome::Unavailable));
 }

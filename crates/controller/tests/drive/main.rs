@@ -171,7 +171,7 @@ async fn check<S: Store>(store: &S) {
     for entry in page.entries {
         let key: Key = entry.key.parse().unwrap();
         let record = Record::decode(&key, &entry.value, entry.modified).unwrap();
-        writes.push(Write::Put(key, record));
+        writes.push(Write::put(key, record));
     }
     let records = invariants::Records::loaded(page.revision, &writes);
     assert_eq!(invariants::check_all(&records), []);

@@ -12,11 +12,11 @@ fn nothing_is_removed_unasked() {
     let mut scene = Scene::founded().with_snapshot();
     scene.breaks(NAME, &scene.delete());
     for key in [Key::Snapshot(SNAPSHOT), Key::Pool(pool(4)), Key::Node(node(4))] {
-        scene.breaks(NAME, &[Write::Delete(key)]);
+        scene.breaks(NAME, &[Write::delete(key)]);
     }
     scene.ask_to_delete();
     let with_snapshot =
-        [Write::Delete(Key::Snapshot(SNAPSHOT)), Write::Delete(Key::name("snapshot", "s"))];
+        [Write::delete(Key::Snapshot(SNAPSHOT)), Write::delete(Key::name("snapshot", "s"))];
     let graves = [crate::scene::bury(
         1,
         model::Buried::Snapshot {

@@ -151,5 +151,5 @@ fn a_promotion_that_was_asked_for_may_cost_copies() {
     writes.push(event(1, Severity::Loss));
     scene.legal(&writes);
     // The mark stays, also when the journal is cut.
-    scene.breaks("create_once", &[Write::Delete(Key::Event(1))]);
+    scene.breaks("create_once", &[Write::delete(Key::Event(1))]);
 }

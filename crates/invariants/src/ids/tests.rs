@@ -18,7 +18,7 @@ fn a_retired_id_does_not_return() {
     });
     swap.push(bury_copy(2));
     scene.legal(&swap);
-    scene.legal(&[model::Write::Delete(Key::Tombstone(
+    scene.legal(&[model::Write::delete(Key::Tombstone(
         crate::scene::node(2),
         model::Buried::Replica { replica: replica(2), pool: crate::scene::pool(2) },
     ))]);

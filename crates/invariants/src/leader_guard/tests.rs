@@ -17,7 +17,7 @@ fn a_stale_leader_commits_nothing() {
     let created = Revision(scene.records.revision.0 + 7);
     scene.breaks_by(Author::Leader { created }, NAME, &grow);
     let stale = scene.leader;
-    scene.legal_by(Author::Other, &[Write::Delete(Key::Leader)]);
+    scene.legal_by(Author::Other, &[Write::delete(Key::Leader)]);
     scene.breaks_by(stale, NAME, &grow);
     scene.legal_by(Author::Other, &[put(Record::Leader(InstanceId::from_u128(0x98)))]);
     scene.breaks_by(stale, NAME, &grow);
@@ -37,6 +37,6 @@ fn a_renewed_key_goes_on_leading() {
 fn an_engine_changes_no_layout() {
     let scene = Scene::serving();
     scene.breaks_by(by(1), NAME, &scene.edit(|volume, _| volume.layout.size.0 += 4096));
-    scene.breaks_by(by(1), NAME, &[Write::Delete(Key::Membership(crate::scene::VOLUME))]);
+    scene.breaks_by(by(1), NAME, &[Write::delete(Key::Membership(crate::scene::VOLUME))]);
     scene.breaks_by(Author::Other, NAME, &scene.edit_node(1, |node| node.layout.gone_since = None));
 }

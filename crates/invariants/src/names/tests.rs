@@ -10,7 +10,7 @@ const NAME: &str = "names";
 #[test]
 fn a_deleting_volume_frees_its_name() {
     let mut scene = Scene::founded();
-    let free = Write::Delete(Key::name("volume", "v"));
+    let free = Write::delete(Key::name("volume", "v"));
     scene.breaks(NAME, core::slice::from_ref(&free));
     let mut writes = scene.edit(|volume, _| {
         volume.spec.deleting = true;
@@ -32,6 +32,6 @@ fn a_name_leads_to_what_bears_it() {
 fn a_removed_volume_leaves_no_name_behind() {
     let scene = Scene::founded();
     let mut writes = scene.delete();
-    writes.retain(|write| !matches!(write, Write::Delete(Key::Name(..))));
+    writes.retain(|write| !matches!(write, Write::Delete { key: Key::Name(..) }));
     scene.breaks(NAME, &writes);
 }

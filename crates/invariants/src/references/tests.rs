@@ -10,16 +10,16 @@ const NAME: &str = "references";
 #[test]
 fn volume_and_membership_live_and_die_together() {
     let scene = Scene::founded();
-    scene.breaks(NAME, &[Write::Delete(Key::Membership(VOLUME))]);
-    scene.breaks(NAME, &[Write::Delete(Key::Volume(VOLUME))]);
+    scene.breaks(NAME, &[Write::delete(Key::Membership(VOLUME))]);
+    scene.breaks(NAME, &[Write::delete(Key::Volume(VOLUME))]);
 }
 
 /// OP-2: a node or pool keeps its record until no layout names it.
 #[test]
 fn what_a_layout_names_is_there() {
     let mut scene = Scene::founded();
-    scene.breaks(NAME, &[Write::Delete(Key::Node(node(1)))]);
-    scene.breaks(NAME, &[Write::Delete(Key::Pool(pool(1)))]);
+    scene.breaks(NAME, &[Write::delete(Key::Node(node(1)))]);
+    scene.breaks(NAME, &[Write::delete(Key::Pool(pool(1)))]);
     scene.breaks(NAME, &scene.edit(|volume, _| volume.layout.replicas.push(copy(7))));
     scene.breaks(
         NAME,
@@ -28,13 +28,13 @@ fn what_a_layout_names_is_there() {
         }),
     );
     scene.forget_pool(4);
-    let free = Write::Delete(Key::name("pool", "p4"));
-    scene.legal(&[Write::Delete(Key::Pool(pool(4))), free]);
+    let free = Write::delete(Key::name("pool", "p4"));
+    scene.legal(&[Write::delete(Key::Pool(pool(4))), free]);
     scene.legal(&scene.edit_node(4, |node| {
         node.spec.forgotten = true;
         node.meta.spec_revision += 1;
     }));
-    scene.legal(&[Write::Delete(Key::Node(node(4)))]);
+    scene.legal(&[Write::delete(Key::Node(node(4)))]);
 }
 
 /// ST-5: nothing outside the layout counts as a healthy copy; what is unhealthy may linger.
@@ -69,6 +69,6 @@ fn a_record_lies_under_its_own_key() {
     let scene = Scene::founded();
     let other = Record::Volume(scene.records.volumes[&VOLUME].clone());
     let key = Key::Volume(model::VolumeId::from_u128(0x101));
-    scene.breaks(NAME, &[Write::Put(key, other.clone())]);
-    scene.breaks(NAME, &[Write::Put(Key::Leader, other)]);
+    scene.breaks(NAME, &[Write::put(key, other.clone())]);
+    scene.breaks(NAME, &[Write::put(Key::Leader, other)]);
 }

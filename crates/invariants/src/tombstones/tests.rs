@@ -33,7 +33,9 @@ fn nothing_is_buried_on_forgotten_hardware() {
     scene.forget_pool(2);
     scene.ask_to_delete();
     let mut writes = scene.delete();
-    writes.retain(|write| !matches!(write, Write::Put(Key::Tombstone(at, _), _) if *at == node(2)));
+    writes.retain(
+        |write| !matches!(write, Write::Put { key: Key::Tombstone(at, _), .. } if *at == node(2)),
+    );
     scene.legal(&writes);
 }
 
@@ -75,7 +77,7 @@ fn a_tombstone_has_a_node() {
     let mut scene = Scene::empty();
     scene.breaks(NAME, &[bury_copy(7)]);
     scene.legal(&[bury_copy(4)]);
-    scene.breaks(NAME, &[Write::Delete(Key::Node(node(4)))]);
+    scene.breaks(NAME, &[Write::delete(Key::Node(node(4)))]);
 }
 
 /// A pool that is removed is destroyed by its node, unless it was forgotten.
@@ -83,7 +85,7 @@ fn a_tombstone_has_a_node() {
 fn a_removed_pool_is_buried() {
     let mut scene = Scene::empty();
     let mut writes =
-        alloc::vec![Write::Delete(Key::Pool(pool(4))), Write::Delete(Key::name("pool", "p4"))];
+        alloc::vec![Write::delete(Key::Pool(pool(4))), Write::delete(Key::name("pool", "p4"))];
     scene.breaks(NAME, &writes);
     writes.push(bury(4, Buried::Pool { pool: pool(4) }));
     scene.legal(&scene.edit_pool(4, |pool| {
@@ -97,8 +99,8 @@ fn a_removed_pool_is_buried() {
 fn a_removed_snapshot_is_buried_on_each_of_its_copies() {
     let mut scene = Scene::founded().with_snapshot();
     let mut writes = alloc::vec![
-        Write::Delete(Key::Snapshot(SNAPSHOT)),
-        Write::Delete(Key::name("snapshot", "s"))
+        Write::delete(Key::Snapshot(SNAPSHOT)),
+        Write::delete(Key::name("snapshot", "s"))
     ];
     scene.breaks(NAME, &writes);
     let buried = Buried::Snapshot { snapshot: SNAPSHOT, replica: replica(1), pool: pool(1) };
@@ -118,7 +120,7 @@ fn a_tombstone_stays_until_it_is_done() {
     scene.ask_to_delete();
     scene.legal(&scene.delete());
     let buried = Buried::Replica { replica: replica(1), pool: pool(1) };
-    let commit = scene.apply(scene.leader, &[Write::Delete(Key::Tombstone(node(1), buried))]);
+    let commit = scene.apply(scene.leader, &[Write::delete(Key::Tombstone(node(1), buried))]);
     must_name(NAME, &check_commit_seen(&scene.records, &commit, &machines.seen()));
     machines.inventories.get_mut(&node(1)).unwrap().replicas.clear();
     assert_eq!(check_commit_seen(&scene.records, &commit, &machines.seen()), []);

@@ -372,7 +372,10 @@ impl World {
     pub fn pledge(&mut self, txn: &Txn) -> Pledge {
         let mut pledge = Pledge::default();
         for write in &txn.writes {
-            let Write::Put(Key::Volume(id), Record::Volume(volume)) = write else { continue };
+            let Write::Put { key: Key::Volume(id), value: Record::Volume(volume), .. } = write
+            else {
+                continue;
+            };
             let known = self.volumes.get(id).map(|view| &view.record);
             for replica in &volume.layout.replicas {
                 let old = known.filter(|known| known.replica(replica.id).is_some());

@@ -32,8 +32,8 @@ fn everything_it_had_is_buried_with_it() {
         .writes
         .iter()
         .map(|write| match write {
-            Write::Put(key, _) => format!("put {key}"),
-            Write::Delete(key) => format!("delete {key}"),
+            Write::Put { key, .. } => format!("put {key}"),
+            Write::Delete { key } => format!("delete {key}"),
         })
         .map(|line| scene.names.readable(&line))
         .collect();

@@ -16,8 +16,8 @@ const OLD: &str = "node a b c; pool a1 b1 c1; host h; \
 fn lines(scene: &Scene, recovery: &Recovery) -> Vec<String> {
     let writes = recovery.txns.iter().flat_map(|txn| &txn.writes);
     let written = writes.map(|write| match write {
-        Write::Put(key, _) => format!("put {key}"),
-        Write::Delete(key) => format!("delete {key}"),
+        Write::Put { key, .. } => format!("put {key}"),
+        Write::Delete { key } => format!("delete {key}"),
     });
     let left_out = recovery.left_out.iter().map(|words| format!("left out: {words}"));
     written.chain(left_out).map(|line| scene.names.readable(&line)).collect()
@@ -129,7 +129,7 @@ fn stale_copies_are_not_promoted_by_a_recovery() {
     );
     let membership =
         recovery.txns.iter().flat_map(|txn| &txn.writes).find_map(|write| match write {
-            Write::Put(_, Record::Membership(membership)) => Some(membership.clone()),
+            Write::Put { value: Record::Membership(membership), .. } => Some(membership.clone()),
             _ => None,
         });
     let healthy: Vec<_> = membership.unwrap().healthy().collect();
@@ -226,7 +226,7 @@ fn commit(scene: &mut Scene, recovery: &Recovery) {
         scene.world.revision = revision;
         records.apply(revision, Author::Recovery, &txn.writes);
         for write in &txn.writes {
-            let Write::Put(key, record) = write else { continue };
+            let Write::Put { key, value: record, .. } = write else { continue };
             let mut record = record.clone();
             record.set_revision(revision);
             let key: &Key = key;

@@ -26,8 +26,8 @@ fn check_seen(
     let words = match admit(&scene.world, &request(&scene), if_spec) {
         Ok(txn) => {
             let keys = txn.writes.iter().map(|write| match write {
-                model::Write::Put(key, _) => format!("put {key}"),
-                model::Write::Delete(key) => format!("delete {key}"),
+                model::Write::Put { key, .. } => format!("put {key}"),
+                model::Write::Delete { key } => format!("delete {key}"),
             });
             keys.collect::<Vec<_>>().join(", ")
         }
@@ -122,7 +122,9 @@ fn a_clone_is_created_beside_a_ready_snapshot() {
     let scene = Scene::new(&format!("{volume} snapshot t of s: a1"));
     let txn = admit(&scene.world, &clone(2)(&scene), None).unwrap();
     let replicas = txn.writes.iter().find_map(|write| match write {
-        model::Write::Put(_, model::Record::Volume(volume)) => Some(&volume.layout.replicas),
+        model::Write::Put { value: model::Record::Volume(volume), .. } => {
+            Some(&volume.layout.replicas)
+        }
         _ => None,
     });
     let pools: Vec<_> = replicas.unwrap().iter().map(|replica| replica.pool).collect();

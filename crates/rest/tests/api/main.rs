@@ -13,9 +13,9 @@ use std::{
 };
 
 use fixtures::Lab;
-use model::{Event, EventKind, Extra, Revision, Severity};
+use model::{Entry, Event, EventKind, Extra, Revision, Severity};
 use plan::{Accepted, Refusal};
-use rest::{Away, Backend, Chosen, Client, ClientError, Lead, Problem, RawRecord, Seen, Unread};
+use rest::{Away, Backend, Chosen, Client, ClientError, Lead, Problem, Seen, Unread};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +105,7 @@ impl Backend for Bench {
         _after: Option<String>,
         _limit: usize,
         _at: Option<Revision>,
-    ) -> Result<(Vec<RawRecord>, Revision, Option<String>), Unread> {
+    ) -> Result<(Vec<Entry>, Revision, Option<String>), Unread> {
         Err(Away { reason: "a laboratory has no store".into() }.into())
     }
 }

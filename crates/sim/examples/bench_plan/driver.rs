@@ -8,14 +8,12 @@ use std::{
 };
 
 use model::{
-    Bytes, Difference, InstanceId, Key, NodeId, Record, Revision, Time, VolumeId, Write,
-    limits::HEARTBEAT_EVERY,
+    Bytes, Change, Difference, Entry, InstanceId, Key, LeaseId, NodeId, Record, Revision, Time,
+    VolumeId, Write, limits::HEARTBEAT_EVERY,
 };
 use plan::Request;
 use ports::Store as _;
-use reconcile::{
-    Change, CommitId, Config, Effect, Entry, Event, LeaseAnswer, Outcome, Reconciler, RequestId,
-};
+use reconcile::{CommitId, Config, Effect, Event, LeaseAnswer, Outcome, Reconciler, RequestId};
 
 use crate::cluster::{HOST, Shape, instance, node_id, pool_id};
 
@@ -108,13 +106,13 @@ impl Driver {
         let mut events = Pending::new();
         for effect in effects {
             match effect {
-                Effect::Commit { id, txn, .. } => {
+                Effect::Commit { id, txn } => {
                     self.revision += 1;
                     let (changed, done) = self.commit(id, &txn.writes);
                     events.extend([changed, done]);
                 }
                 Effect::GrantLease { .. } => {
-                    events.push(Event::Lease(LeaseAnswer::Granted { lease: 1 }));
+                    events.push(Event::Lease(LeaseAnswer::Granted { lease: LeaseId(1) }));
                 }
                 Effect::RenewLease { lease } => {
                     events.push(Event::Lease(LeaseAnswer::Renewed { lease }));
@@ -140,14 +138,15 @@ impl Driver {
     fn commit(&mut self, id: CommitId, writes: &[Write]) -> (Event, Event) {
         let revision = Revision(self.revision);
         let changes = writes.iter().map(|write| match write {
-            Write::Put(key, record) => {
+            Write::Put { key, value: record, .. } => {
                 let key = key.to_string();
                 let created = *self.created.entry(key.clone()).or_insert(revision);
-                Change::Put(Entry { key, value: record.encode(), created, modified: revision })
+                let value = record.encode();
+                Change::Put(Entry { key, value, created, modified: revision, lease: None })
             }
-            Write::Delete(key) => {
+            Write::Delete { key } => {
                 self.created.remove(&key.to_string());
-                Change::Deleted { key: key.to_string() }
+                Change::Deleted { key: key.to_string(), modified: revision }
             }
         });
         let changes = changes.collect();
@@ -183,7 +182,7 @@ impl Driver {
         let key = Key::Membership(volume).to_string();
         let created = self.created.get(&key).copied().unwrap_or(revision);
         let value = Record::Membership(membership.into()).encode();
-        let entry = Entry { key, value, created, modified: revision };
+        let entry = Entry { key, value, created, modified: revision, lease: None };
         self.timed(Event::Changed { revision, changes: vec![Change::Put(entry)] })
     }
 
@@ -223,6 +222,7 @@ fn entries(shape: &Shape) -> Vec<Entry> {
         value: record.encode(),
         created: Revision(index),
         modified: Revision(index),
+        lease: None,
     };
     (1..).zip(shape.records()).map(entry).collect()
 }
@@ -237,11 +237,7 @@ pub(crate) fn fill(shape: &Shape, folder: &Path) {
     let entries = entries(shape);
     runtime().block_on(async {
         for chunk in entries.chunks(64) {
-            let put = |entry: &Entry| ports::Write::Put {
-                key: entry.key.clone(),
-                value: entry.value.clone(),
-                lease: None,
-            };
+            let put = |entry: &Entry| Write::put(entry.key.clone(), entry.value.clone());
             let txn = ports::Txn { compares: vec![], writes: chunk.iter().map(put).collect() };
             store.commit(&txn).await.expect("the disk takes it");
         }
@@ -258,12 +254,7 @@ pub(crate) fn load(folder: &Path) -> Vec<Entry> {
         loop {
             let page = store.list("", after.as_deref(), 1_000, at).await.expect("it is open");
             at = Some(page.revision);
-            entries.extend(page.entries.into_iter().map(|entry| Entry {
-                key: entry.key,
-                value: entry.value,
-                created: entry.created,
-                modified: entry.modified,
-            }));
+            entries.extend(page.entries);
             after = page.next;
             if after.is_none() {
                 return entries;

@@ -1,7 +1,7 @@
 //! Goes on to lead when it does not any more, and leaves its guard out.
 
-use model::Key;
-use reconcile::{Change, Effect, Event, LeaseAnswer};
+use model::{Change, Key};
+use reconcile::{Effect, Event, LeaseAnswer};
 
 use super::{
     BrokenBrain,
@@ -62,7 +62,7 @@ impl Tamper for ActsOnALostLease {
 fn is_leader_key(change: &Change) -> bool {
     let key = match change {
         Change::Put(entry) => &entry.key,
-        Change::Deleted { key } => key,
+        Change::Deleted { key, .. } => key,
     };
     *key == Key::Leader.to_string()
 }

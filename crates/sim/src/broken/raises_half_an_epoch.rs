@@ -27,7 +27,7 @@ impl Tamper for RaisesHalfAnEpoch {
             _ => false,
         };
         rewritten(effects, |txn| {
-            txn.writes.retain(|write| !matches!(write, Write::Put(key, _) if known(key)));
+            txn.writes.retain(|write| !matches!(write, Write::Put { key, .. } if known(key)));
         })
     }
 }

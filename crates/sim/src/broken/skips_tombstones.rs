@@ -23,7 +23,7 @@ struct SkipsTombstones;
 impl Tamper for SkipsTombstones {
     fn say(&mut self, _: &dyn Brain, effects: Vec<Effect>) -> Vec<Effect> {
         rewritten(effects, |txn| {
-            txn.writes.retain(|write| !matches!(write, Write::Put(Key::Tombstone(..), _)));
+            txn.writes.retain(|write| !matches!(write, Write::Put { key: Key::Tombstone(..), .. }));
         })
     }
 }

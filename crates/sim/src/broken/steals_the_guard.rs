@@ -1,7 +1,7 @@
 //! Goes on to lead under the key of whoever leads now.
 
-use model::{Expect, Key, Revision};
-use reconcile::{Change, Effect, Entry, Event};
+use model::{Change, Entry, Expect, Key, Revision};
+use reconcile::{Effect, Event};
 
 use super::{
     BrokenBrain,

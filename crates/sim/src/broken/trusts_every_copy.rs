@@ -24,7 +24,7 @@ impl Tamper for TrustsEveryCopy {
     fn say(&mut self, _: &dyn Brain, effects: Vec<Effect>) -> Vec<Effect> {
         rewritten(effects, |txn| {
             for write in &mut txn.writes {
-                if let Write::Put(_, Record::Membership(membership)) = write {
+                if let Write::Put { value: Record::Membership(membership), .. } = write {
                     membership.children.values_mut().for_each(|healthy| *healthy = true);
                 }
             }

@@ -158,15 +158,15 @@ fn needs_sight(writes: &[Write]) -> bool {
     writes.iter().any(|write| {
         matches!(
             write,
-            Write::Put(Key::Volume(_) | Key::Snapshot(_) | Key::Node(_), _)
-                | Write::Delete(Key::Tombstone(..))
+            Write::Put { key: Key::Volume(_) | Key::Snapshot(_) | Key::Node(_), .. }
+                | Write::Delete { key: Key::Tombstone(..) }
         )
     })
 }
 
 fn is_recovery(writes: &[Write]) -> bool {
     writes.iter().any(|write| {
-        matches!(write, Write::Put(_, Record::Event(event))
+        matches!(write, Write::Put { value: Record::Event(event), .. }
             if event.words.starts_with("recovered from the pools"))
     })
 }
@@ -174,7 +174,7 @@ fn is_recovery(writes: &[Write]) -> bool {
 /// The process that writes a membership record names itself in it, now or before.
 fn engine(writes: &[Write], records: &invariants::Records) -> Author {
     let owner = writes.iter().find_map(|write| match write {
-        Write::Put(Key::Membership(volume), Record::Membership(new)) => {
+        Write::Put { key: Key::Membership(volume), value: Record::Membership(new), .. } => {
             let old = records.memberships.get(volume).and_then(|old| old.owner);
             new.owner.or(old)
         }

@@ -115,7 +115,7 @@ impl Records {
         if let Ok(record) = Record::decode(&key, &entry.value, entry.modified) {
             self.undecodable.remove(&entry.key);
             self.follow_era(&record);
-            committed.writes.push(Write::Put(key.clone(), record.clone()));
+            committed.writes.push(Write::put(key.clone(), record.clone()));
             self.by_key.insert(key.clone(), record);
         } else {
             committed.is_garbled = true;
@@ -131,7 +131,7 @@ impl Records {
             self.deleted.insert(volume);
         }
         self.by_key.remove(&key);
-        committed.writes.push(Write::Delete(key.clone()));
+        committed.writes.push(Write::delete(key.clone()));
         self.changed.insert(key);
     }
 

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use model::{Millis, Revision, Txn};
-use ports::{Change, LeaseId, StoreError, TxnOutcome, WatchEvent};
+use ports::{StoreError, TxnOutcome, WatchEvent};
 use reconcile::{CommitId, Event, Outcome};
 
 use super::{CALL_TIMEOUT, Controller, Waiting, Watch};
@@ -23,14 +23,8 @@ pub(super) struct Pending {
 const LOOK_AGAIN: Millis = Millis(700);
 
 impl Controller {
-    pub(super) fn commit(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        id: CommitId,
-        txn: &Txn,
-        lease: Option<u64>,
-    ) {
-        let txn = Rc::new(encode(txn, lease.map(LeaseId)));
+    pub(super) fn commit(&mut self, ctx: &mut Ctx<'_>, id: CommitId, txn: &Txn) {
+        let txn = Rc::new(txn.encode());
         let pending = Pending { txn: txn.clone(), is_unknown: false, seen: None };
         self.commits.insert(id, pending);
         self.ask(ctx, StoreOp::Commit(txn), Waiting::Commit(id));
@@ -79,11 +73,7 @@ impl Controller {
 
     fn look(&mut self, ctx: &mut Ctx<'_>, id: CommitId) {
         let Some(pending) = self.commits.get(&id) else { return };
-        let compared = pending.txn.compares.iter().map(|compare| compare.key.clone());
-        let mut keys: Vec<_> =
-            compared.chain(pending.txn.writes.iter().map(|w| key_of(w).to_owned())).collect();
-        keys.sort();
-        keys.dedup();
+        let keys = pending.txn.keys();
         self.ask(ctx, StoreOp::Read(keys), Waiting::Look(id));
     }
 
@@ -95,20 +85,11 @@ impl Controller {
         revision: Revision,
     ) {
         let Some(pending) = self.commits.get(&id) else { return };
-        if let Some(revision) = pending.seen.or_else(|| written_at(&pending.txn, entries)) {
+        if let Some(revision) = pending.seen.or_else(|| pending.txn.written_at(entries)) {
             self.conclude(ctx, id, Outcome::Committed { revision });
             return;
         }
-        let find = |key: &str| entries.iter().find(|entry| entry.key == key);
-        let holds = pending.txn.compares.iter().all(|compare| {
-            let found = find(&compare.key);
-            match compare.expect {
-                ports::Expect::Absent => found.is_none(),
-                ports::Expect::ModifiedAt(at) => found.is_some_and(|entry| entry.modified == at),
-                ports::Expect::CreatedAt(at) => found.is_some_and(|entry| entry.created == at),
-            }
-        });
-        if holds {
+        if pending.txn.holds(entries) {
             let txn = pending.txn.clone();
             self.ask(ctx, StoreOp::Commit(txn), Waiting::Commit(id));
             return;
@@ -126,71 +107,9 @@ impl Controller {
     /// Recognises a commit of unknown outcome in what the watch shows.
     pub(super) fn look_in(&mut self, _ctx: &mut Ctx<'_>, event: &WatchEvent) {
         for pending in self.commits.values_mut() {
-            let written = pending.txn.writes.iter().all(|write| {
-                event.changes.iter().any(|change| match (write, change) {
-                    (ports::Write::Put { key, value, .. }, Change::Put(entry)) => {
-                        entry.key == *key && entry.value == *value
-                    }
-                    (ports::Write::Delete { key }, Change::Deleted { key: gone, .. }) => {
-                        key == gone
-                    }
-                    _ => false,
-                })
-            });
-            if written && !pending.txn.writes.is_empty() {
+            if pending.txn.is_shown(&event.changes) {
                 pending.seen = Some(event.revision);
             }
         }
     }
-}
-
-/// The revision at which every write happened, if the entries show it.
-fn written_at(txn: &ports::Txn, entries: &[ports::Entry]) -> Option<Revision> {
-    let mut at = None;
-    for write in &txn.writes {
-        let found = entries.iter().find(|entry| entry.key == key_of(write));
-        match (write, found) {
-            (ports::Write::Put { value, .. }, Some(entry)) if entry.value == *value => {
-                if at.is_some_and(|at| at != entry.modified) {
-                    return None;
-                }
-                at = Some(entry.modified);
-            }
-            (ports::Write::Delete { .. }, None) => {}
-            _ => return None,
-        }
-    }
-    // The bytes may have been there before: only a revision past the compared ones proves it.
-    let compared = txn.compares.iter().filter_map(|compare| match compare.expect {
-        ports::Expect::ModifiedAt(at) => Some(at),
-        ports::Expect::Absent | ports::Expect::CreatedAt(_) => None,
-    });
-    at.filter(|at| compared.max().is_none_or(|newest| newest < *at))
-}
-
-fn key_of(write: &ports::Write) -> &str {
-    match write {
-        ports::Write::Put { key, .. } | ports::Write::Delete { key } => key,
-    }
-}
-
-/// The same transaction in the words of the store. The lease is the leader's key's alone.
-fn encode(txn: &Txn, lease: Option<LeaseId>) -> ports::Txn {
-    let compares = txn.compares.iter().map(|compare| ports::Compare {
-        key: compare.key.to_string(),
-        expect: match compare.expect {
-            model::Expect::Absent => ports::Expect::Absent,
-            model::Expect::ModifiedAt(at) => ports::Expect::ModifiedAt(at),
-            model::Expect::CreatedAt(at) => ports::Expect::CreatedAt(at),
-        },
-    });
-    let writes = txn.writes.iter().map(|write| match write {
-        model::Write::Put(key, record) => ports::Write::Put {
-            key: key.to_string(),
-            value: record.encode(),
-            lease: lease.filter(|_| *key == model::Key::Leader),
-        },
-        model::Write::Delete(key) => ports::Write::Delete { key: key.to_string() },
-    });
-    ports::Txn { compares: compares.collect(), writes: writes.collect() }
 }

@@ -12,7 +12,6 @@ use super::wire::{
     request_op::Request,
     response_op::Response,
 };
-use crate::compare::holds;
 
 /// Puts the namespace before keys and takes it off again.
 #[derive(Clone, Debug)]
@@ -123,7 +122,7 @@ impl Namespace {
         let found = self.found(responses)?;
         for Compare { key, expect } in &txn.compares {
             let there = found.iter().find(|entry| entry.key == *key);
-            if !holds(*expect, there) {
+            if !expect.holds(there) {
                 let (key, found) = (key.clone(), there.cloned());
                 return Ok(TxnOutcome::Refused { key, found, revision });
             }

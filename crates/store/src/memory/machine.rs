@@ -24,7 +24,7 @@ use super::{
     leases::Leases,
     record::{Changed, Record},
 };
-use crate::{compare::holds, limits};
+use crate::limits;
 
 /// All of a store's state.
 ///
@@ -198,7 +198,7 @@ impl Core {
         limits::check_txn(txn)?;
         for Compare { key, expect } in &txn.compares {
             let found = self.get(key);
-            if !holds(*expect, found) {
+            if !expect.holds(found) {
                 let found = found.cloned();
                 let refused =
                     TxnOutcome::Refused { key: key.clone(), found, revision: self.revision };

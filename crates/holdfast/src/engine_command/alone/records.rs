@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Context as _, Result, bail};
-use model::{Cluster, Epoch, Era, Key, Membership, Record, Revision};
-use ports::{Compare, Expect, Store as _, Txn, TxnOutcome, Write};
+use model::{Cluster, Epoch, Era, Key, Membership, Record, Revision, Txn};
+use ports::{Store as _, TxnOutcome};
 use store::embedded::Embedded;
 use uuid::Uuid;
 
@@ -121,16 +121,8 @@ impl Book {
 
     /// Writes a record that is as it was read; absent, if that was at no revision.
     async fn put(&self, key: &Key, record: &Record, read_at: Revision) -> Result<()> {
-        let expect = match read_at {
-            Revision::ZERO => Expect::Absent,
-            revision => Expect::ModifiedAt(revision),
-        };
-        let key = key.to_string();
-        let txn = Txn {
-            compares: vec![Compare { key: key.clone(), expect }],
-            writes: vec![Write::Put { key: key.clone(), value: record.encode(), lease: None }],
-        };
-        match self.store.commit(&txn).await? {
+        let txn = Txn::default().put(key.clone(), record.clone(), read_at);
+        match self.store.commit(&txn.encode()).await? {
             TxnOutcome::Committed { .. } => Ok(()),
             TxnOutcome::Refused { .. } => bail!("{key} changed meanwhile"),
         }
