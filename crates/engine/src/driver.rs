@@ -8,7 +8,7 @@ use std::{
 
 use model::{Inventory, PoolId, Revision};
 use ports::EngineError;
-use storage_node::{ConfigRejected, ConnId, DiskIoId, Effect, NodeParams, StorageNode, Ticket};
+use storage_node::{ConnId, DiskIoId, Effect, NodeParams, StorageNode, Ticket};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{error, warn};
 use uring::{Completion, Inbox, Listener, Op, Outcome, Reactor};
@@ -275,7 +275,7 @@ impl Driver {
             }
             Effect::Applied { ticket, result } => {
                 if let Some(reply) = self.replies.applied.remove(&ticket) {
-                    let _ = reply.send(result.map_err(rejection));
+                    let _ = reply.send(result);
                 }
             }
             Effect::Inventory { ticket, inventory } => {
@@ -290,14 +290,5 @@ impl Driver {
             Effect::Log(event) => log::write(event),
         }
         false
-    }
-}
-
-fn rejection(rejected: ConfigRejected) -> EngineError {
-    match rejected {
-        ConfigRejected::NeedsWhole { at } => EngineError::NeedsWhole { at },
-        ConfigRejected::Older { at } => EngineError::Older { at },
-        ConfigRejected::OtherInstance { instance } => EngineError::OtherInstance { instance },
-        ConfigRejected::OtherEra => EngineError::OtherEra,
     }
 }

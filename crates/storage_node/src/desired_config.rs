@@ -3,22 +3,9 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use model::{
-    Buried, ConfigHead, Era, HostId, InstanceId, Key, Mark, NodeConfig, NodeId, NodePart, PoolItem,
-    Revision, Scope, VolumePart,
+    Buried, ConfigHead, EngineError, Era, HostId, InstanceId, Key, Mark, NodeConfig, NodeId,
+    NodePart, PoolItem, Revision, Scope, VolumePart,
 };
-
-/// Why a node does not take a config.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigRejected {
-    #[error("a difference from another base than {at}: the whole config is needed")]
-    NeedsWhole { at: Revision },
-    #[error("older than {at}, which is applied")]
-    Older { at: Revision },
-    #[error("for another process than {instance}")]
-    OtherInstance { instance: InstanceId },
-    #[error("of another era than that of the pools")]
-    OtherEra,
-}
 
 /// Starts empty (RS-1): nothing is wanted before a controller has said so.
 #[derive(Debug)]
@@ -50,7 +37,7 @@ impl DesiredConfig {
         &mut self,
         config: NodeConfig,
         eras: impl Iterator<Item = Era>,
-    ) -> Result<Revision, ConfigRejected> {
+    ) -> Result<Revision, EngineError> {
         self.check(&config.head, eras)?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
@@ -70,22 +57,22 @@ impl DesiredConfig {
         &self,
         head: &ConfigHead,
         mut eras: impl Iterator<Item = Era>,
-    ) -> Result<(), ConfigRejected> {
+    ) -> Result<(), EngineError> {
         if head.instance != self.instance {
-            return Err(ConfigRejected::OtherInstance { instance: self.instance });
+            return Err(EngineError::OtherInstance { instance: self.instance });
         }
         let known = |era: Era| era == head.era || head.former.contains(&era);
         let applied = self.head.as_ref().map(|head| head.era);
         if !applied.is_none_or(known) || !eras.all(known) {
-            return Err(ConfigRejected::OtherEra);
+            return Err(EngineError::OtherEra);
         }
         let at = self.generation();
         // A new era may begin on a store that counts from further back.
         if applied.is_none_or(|era| era == head.era) && head.generation < at {
-            return Err(ConfigRejected::Older { at });
+            return Err(EngineError::Older { at });
         }
         match head.scope {
-            Scope::Difference { base } if base != at => Err(ConfigRejected::NeedsWhole { at }),
+            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
             _ => Ok(()),
         }
     }

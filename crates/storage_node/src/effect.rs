@@ -3,11 +3,12 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{net::SocketAddr, time::Duration};
 
-use model::{Epoch, HostId, Inventory, Membership, NodeId, PoolId, ReplicaId, Revision, VolumeId};
+use model::{
+    EngineError, Epoch, HostId, Inventory, Membership, NodeId, PoolId, ReplicaId, Revision,
+    VolumeId,
+};
 use nvme::Outgoing;
 use pool::Io;
-
-use crate::ConfigRejected;
 
 /// A connection, accepted or dialled. Its number is given again once the node heard that it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +100,7 @@ pub enum Effect {
     },
     Applied {
         ticket: Ticket,
-        result: Result<Revision, ConfigRejected>,
+        result: Result<Revision, EngineError>,
     },
     Inventory {
         ticket: Ticket,

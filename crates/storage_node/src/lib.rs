@@ -43,7 +43,6 @@ mod node;
 mod shard;
 mod shutdown;
 
-pub use desired_config::ConfigRejected;
 pub use device::Device;
 pub use effect::{
     ConnId, DiskFailure, DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, OpenDisk, StoreRequest,
