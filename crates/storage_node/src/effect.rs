@@ -10,7 +10,8 @@ use model::{
 use nvme::Outgoing;
 use pool::Io;
 
-/// A connection, accepted or dialled. Its number is given again once the node heard that it is gone.
+/// A connection, accepted or dialled. Its number is given again once the node heard that it is
+/// gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u32);
 

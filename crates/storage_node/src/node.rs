@@ -30,8 +30,8 @@ pub struct StorageNode {
 }
 
 impl StorageNode {
-    /// Starts empty: nothing is served before a config says so (RS-1). `now` counts from any moment,
-    /// on a monotonic clock.
+    /// Starts empty: nothing is served before a config says so (RS-1). `now` counts from any
+    /// moment, on a monotonic clock.
     pub fn new(params: NodeParams, now: Duration) -> Self {
         Self { shard: Shard::new(params, now), shutdown: Shutdown::No }
     }

@@ -89,7 +89,7 @@ const TABLE: &[Allowed] = &[
 
 /// What a pure crate may take from outside: shapes and errors, nothing that acts.
 const PURE_MAY_USE: &[&str] =
-    &["crc32c", "schemars", "serde", "serde_json", "thiserror", "uuid", "zerocopy"];
+    &["crc32c", "postcard", "schemars", "serde", "serde_json", "thiserror", "uuid", "zerocopy"];
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {

@@ -137,14 +137,14 @@ fn changes_compare_the_revision_of_the_spec() {
     let scale =
         |scene: &Scene| Request::ScaleVolume { volume: scene.names.volume("v"), replicas: 1 };
     let there = format!("{TWO} volume v 1G x2: a1, b1");
-    let stale = "the spec is at revision 1, not 7: read it again";
+    let outdated = "the spec is at revision 1, not 7: read it again";
     check(&there, scale, "put volume/v");
     check_seen(&there, scale, Some(1), "put volume/v");
-    check_seen(&there, scale, Some(7), stale);
+    check_seen(&there, scale, Some(7), outdated);
     check(&format!("{TWO} volume v 1G x1: a1"), scale, "");
     check_seen(TWO, create("v", spec(1, 2)), Some(1), "there is no volume v");
     let forget = |scene: &Scene| Request::ForgetPool { pool: scene.names.pool("a1") };
-    check_seen(TWO, forget, Some(7), stale);
+    check_seen(TWO, forget, Some(7), outdated);
     check(
         &format!("{TWO} volume v 1G x2 deleting: a1, b1"),
         scale,
