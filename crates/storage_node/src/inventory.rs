@@ -5,6 +5,7 @@
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    string::{String, ToString},
     vec::Vec,
 };
 
@@ -29,10 +30,21 @@ use crate::{
 pub(crate) struct Reports {
     sequence: u64,
     generation: Revision,
-    pools: BTreeMap<PoolId, PoolSeen>,
+    pools: BTreeMap<PoolId, PoolFacts>,
     replicas: BTreeMap<ReplicaId, ReplicaFacts>,
     targets: BTreeMap<VolumeId, TargetSeen>,
     refused: BTreeMap<ReplicaId, ReplicaRefusal>,
+}
+
+/// What can change in the report of a pool, without what is dear to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PoolFacts {
+    health: PoolHealth,
+    capacity: Bytes,
+    /// In steps: every write would be news otherwise.
+    used_steps: u64,
+    mark: Option<model::Mark>,
+    carried: (Revision, usize),
 }
 
 /// What can change in the report of a replica, without what is dear to make.
@@ -47,7 +59,7 @@ struct ReplicaFacts {
     snapshots: BTreeSet<SnapshotId>,
 }
 
-/// Of used space a difference of this part of the capacity is news: every write would be otherwise.
+/// Of used space a difference of this part of the capacity is news.
 const SPACE_STEPS: u64 = 128;
 
 /// The parts of a shard that an inventory tells of.
@@ -77,7 +89,7 @@ impl Reports {
                     let entry = storage.pools.get_mut(&pool);
                     let seen = entry.map(|entry| {
                         entry.is_touched = false;
-                        coarse(pool_seen(entry))
+                        pool_facts(entry)
                     });
                     replace(&mut self.pools, pool, seen)
                 }
@@ -137,9 +149,21 @@ fn replace<K: Ord, V: PartialEq>(told: &mut BTreeMap<K, V>, key: K, now: Option<
     }
 }
 
-fn coarse(seen: PoolSeen) -> PoolSeen {
-    let step = (seen.capacity.0 / SPACE_STEPS).max(1);
-    PoolSeen { used: Bytes(seen.used.0 / step), ..seen }
+fn pool_facts(entry: &PoolEntry) -> PoolFacts {
+    let health = pool_health(entry);
+    let PoolState::Open(pool) = &entry.state else {
+        let (capacity, carried) = (Bytes::ZERO, (Revision::ZERO, 0));
+        return PoolFacts { health, capacity, used_steps: 0, mark: None, carried };
+    };
+    let (capacity, (revision, bytes)) = (pool.stats().capacity, pool.carried());
+    let step = (capacity.0 / SPACE_STEPS).max(1);
+    PoolFacts {
+        health,
+        capacity,
+        used_steps: used(pool).0 / step,
+        mark: pool.mark(),
+        carried: (revision, bytes.len()),
+    }
 }
 
 fn hosts_of(cx: &ShardContext, volume: VolumeId) -> impl Iterator<Item = HostId> + '_ {
@@ -262,7 +286,7 @@ fn targets_seen(cx: &ShardContext, targets: &Targets) -> BTreeMap<VolumeId, Targ
 }
 
 /// A target that this node does not know how to serve.
-fn refused(item: &TargetItem, reason: alloc::string::String) -> TargetSeen {
+fn refused(item: &TargetItem, reason: String) -> TargetSeen {
     TargetSeen {
         epoch: item.epoch,
         health: TargetHealth::Failed { reason },
@@ -273,9 +297,8 @@ fn refused(item: &TargetItem, reason: alloc::string::String) -> TargetSeen {
     }
 }
 
-fn pool_seen(entry: &PoolEntry) -> PoolSeen {
-    use alloc::string::ToString;
-    let health = match &entry.state {
+fn pool_health(entry: &PoolEntry) -> PoolHealth {
+    match &entry.state {
         PoolState::Open(pool) => match pool.fault() {
             Some(fault) => PoolHealth::Faulted { reason: fault.to_string() },
             None if entry.is_settled => PoolHealth::Online,
@@ -289,21 +312,28 @@ fn pool_seen(entry: &PoolEntry) -> PoolSeen {
         PoolState::Missing => PoolHealth::Missing,
         PoolState::Refused(reason) => PoolHealth::Refused { reason: reason.clone() },
         PoolState::Exported => PoolHealth::Faulted { reason: "the engine is stopping".into() },
-    };
+    }
+}
+
+fn pool_seen(entry: &PoolEntry) -> PoolSeen {
+    let health = pool_health(entry);
     let PoolState::Open(pool) = &entry.state else {
         let (capacity, used, reserved) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
         return PoolSeen { health, capacity, used, reserved, mark: None, carried: None };
     };
-    let stats = pool.stats();
-    let taken = stats.used.saturating_add(stats.reserved).saturating_add(stats.quarantined);
     PoolSeen {
         health,
-        capacity: stats.capacity,
-        used: taken,
+        capacity: pool.stats().capacity,
+        used: used(pool),
         reserved: thick(pool),
         mark: pool.mark(),
         carried: serde_json::from_slice(pool.carried().1).ok(),
     }
+}
+
+fn used(pool: &Pool) -> Bytes {
+    let stats = pool.stats();
+    stats.used.saturating_add(stats.reserved).saturating_add(stats.quarantined)
 }
 
 /// What thick replicas may take, taken or not.

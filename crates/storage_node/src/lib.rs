@@ -8,7 +8,7 @@
 //!  time ──────────┘
 //! ```
 //! The engine drives it with a kernel's sockets and disks, simulators with simulated ones; nothing
-//! is decided outside. Inside, a shard (`shard`) owns pools with their replicas (`storage`), targets
+//! is decided outside. Inside, a shard owns pools with their replicas (`storage`), targets
 //! with the links to their replicas (`targets`), and the port that hosts and remote targets connect
 //! to (`nvme_port`). A target reaches a replica of its own node by messages in a queue, never
 //! directly: the two may live on different shards one day.
