@@ -10,9 +10,9 @@ use alloc::{
 };
 
 use model::{
-    Bytes, Epoch, HostId, Inventory, PoolHealth, PoolId, PoolSeen, ReplicaHealth, ReplicaId,
-    ReplicaSeen, Revision, Roster, SnapshotId, SnapshotSeen, TargetHealth, TargetItem, TargetSeen,
-    VolumeId,
+    AttemptId, Bytes, Epoch, HostId, Inventory, PoolHealth, PoolId, PoolSeen, ReplicaHealth,
+    ReplicaId, ReplicaSeen, Revision, Roster, SnapshotId, SnapshotSeen, TargetHealth, TargetItem,
+    TargetSeen, VolumeId,
 };
 use pool::{Pool, ReplicaState};
 
@@ -56,7 +56,7 @@ struct ReplicaFacts {
     members: BTreeMap<ReplicaId, bool>,
     blocks: u64,
     carried: (Revision, usize),
-    snapshots: BTreeSet<SnapshotId>,
+    snapshots: BTreeMap<SnapshotId, AttemptId>,
 }
 
 /// Of used space a difference of this part of the capacity is news.
@@ -201,7 +201,7 @@ fn replica_facts(storage: &Storage, replica: ReplicaId) -> Option<ReplicaFacts> 
         members: state.header.members.clone(),
         blocks: state.blocks,
         carried: (state.carried.0, state.carried.1.len()),
-        snapshots: of.map(|snapshot| snapshot.snapshot).collect(),
+        snapshots: of.map(|snapshot| (snapshot.snapshot, snapshot.attempt)).collect(),
     })
 }
 
