@@ -38,20 +38,6 @@ const BENCHES: &[Bench] = &[
         ]),
     },
     Bench {
-        name: "controller",
-        about: "volumes made per second through REST, memory, idle CPU and restart, without data",
-        run: Run::Alone(&[
-            "run",
-            "--quiet",
-            "--release",
-            "--package",
-            "controller",
-            "--example",
-            "bench_controller",
-            "--",
-        ]),
-    },
-    Bench {
         name: "cluster",
         about: "pauses when targets die, fall silent or are cut off; a thousand volumes",
         run: Run::Alone(&[

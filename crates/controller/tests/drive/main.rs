@@ -1,7 +1,7 @@
 //! The controller on real stores, with engines and hosts that speak the real stream.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-mod engine;
+mod engines;
 mod host;
 mod over_cli;
 mod over_rest;
@@ -9,7 +9,7 @@ mod over_rest;
 use std::{net::SocketAddr, path::Path, time::Duration};
 
 use controller::{Controller, Handle, Opened, Seen, Settings, StoreUrl};
-use engine::{Disks, Engine};
+use engines::{Disk, start_all};
 use host::Host;
 use model::{
     AttemptId, Bytes, Key, Liveness, NodeId, PoolId, PoolSpec, Publication, Record, Time, VolumeId,
@@ -109,13 +109,13 @@ fn now() -> Time {
 }
 
 /// Three nodes, each with a pool that is online.
-async fn make_pools(controller: &Running) {
-    for number in 1..=3 {
+async fn make_pools(controller: &Running, disks: &[Disk; 3]) {
+    for (number, disk) in (1..).zip(disks) {
         let node = NodeId::from_u128(number);
         controller.until("a node", move |i| i.world.node(node).map(|_| ())).await;
         let spec = PoolSpec {
             node,
-            disks: vec!["/dev/x".into()],
+            disks: vec![disk.path()],
             deleting: false,
             forgotten: false,
             extra: [].into(),
@@ -177,21 +177,17 @@ async fn check<S: Store>(store: &S) {
     assert_eq!(invariants::check_all(&records), []);
 }
 
-fn engines(disks: &[Disks; 3], controllers: &[SocketAddr]) -> Vec<Engine> {
-    (1..).zip(disks).map(|(number, disks)| Engine::start(number, disks, controllers)).collect()
-}
-
 /// LC-1, RS-3: a new store is founded, and a volume made, published and deleted on it.
 #[tokio::test]
 async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path()).await;
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let _engines = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let _engines = start_all(&disks, &[controller.address]).await;
     let host = Host::start(7, &[controller.address]);
     controller.leads().await;
-    make_pools(&controller).await;
+    make_pools(&controller, &disks).await;
     make_volume(&controller).await;
     publish(&controller, host.host, 1).await;
     check(&store).await;
@@ -214,16 +210,16 @@ async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
 #[tokio::test]
 async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store() {
     let folder = tempfile::tempdir().unwrap();
-    let disks = <[Disks; 3]>::default();
+    let disks = <[Disk; 3]>::default();
     let address;
     {
         let store = embedded(folder.path()).await;
         let controller = Running::start(store.clone(), listener().await);
         address = controller.address;
-        let _engines = engines(&disks, &[address]);
+        let _engines = start_all(&disks, &[address]).await;
         let host = Host::start(7, &[address]);
         controller.leads().await;
-        make_pools(&controller).await;
+        make_pools(&controller, &disks).await;
         make_volume(&controller).await;
         publish(&controller, host.host, 1).await;
         controller.kill().await;
@@ -233,7 +229,7 @@ async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store(
     // The lock proves that the old one is gone: nobody waits for its lease.
     let leads = |seen: &Seen<'_>| seen.lead.is_own.then_some(());
     timeout(Duration::from_secs(2), controller.handle.until(leads)).await.unwrap().unwrap();
-    let _engines = engines(&disks, &[address]);
+    let _engines = start_all(&disks, &[address]).await;
     let _host = Host::start(7, &[address]);
     // Every engine is another process now: the target moves to one of them.
     controller.until("a publication", published).await;
@@ -246,11 +242,11 @@ async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store(
 async fn a_target_moves_when_its_engine_is_killed() {
     let store = Memory::default();
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let mut engines = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let mut engines = start_all(&disks, &[controller.address]).await;
     let host = Host::start(7, &[controller.address]);
     controller.leads().await;
-    make_pools(&controller).await;
+    make_pools(&controller, &disks).await;
     make_volume(&controller).await;
     publish(&controller, host.host, 1).await;
     let before = controller.until("a target", published).await;
@@ -308,10 +304,10 @@ async fn leader_and_standby<S: Store + Clone + 'static>(store: S) {
     let leader = Running::start(store.clone(), first);
     leader.leads().await;
     let standby = Running::start(store.clone(), second);
-    let disks = <[Disks; 3]>::default();
-    let _engines = engines(&disks, &both);
+    let disks = <[Disk; 3]>::default();
+    let _engines = start_all(&disks, &both).await;
     let host = Host::start(7, &both);
-    make_pools(&leader).await;
+    make_pools(&leader, &disks).await;
     make_volume(&leader).await;
     publish(&leader, host.host, 1).await;
     // The standby is warm: it knows the same, and says who leads.
@@ -377,10 +373,10 @@ async fn a_controller_goes_on_after_its_etcd_was_restarted() {
     let config = etcd::Config::new(vec![member.endpoint()], "/holdfast/test/".into());
     let store = Etcd::connect(&config).await.unwrap();
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let _engines = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let _engines = start_all(&disks, &[controller.address]).await;
     controller.leads().await;
-    make_pools(&controller).await;
+    make_pools(&controller, &disks).await;
     tokio::task::block_in_place(|| member.restart());
     let volume = volume();
     let spec = VolumeSpec { size: Bytes::gib(1), replicas: 3, ..VolumeSpec::default() };

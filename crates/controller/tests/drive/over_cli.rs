@@ -35,16 +35,16 @@ async fn done(client: &Client, words: &str) -> String {
 async fn an_operator_makes_publishes_resizes_cordons_and_deletes() {
     let store = Memory::default();
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let _engines = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let _engines = start_all(&disks, &[controller.address]).await;
     let host = Host::start(7, &[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
     controller.until("a host", move |i| i.world.hosts.get(&host.host).map(|_| ())).await;
     assert_eq!(done(&client, "get volumes").await, "no volumes\n");
-    for number in 1..=3 {
-        let words = format!("create pool p{number} --node n{number} --disk /dev/x");
+    for (number, disk) in (1..).zip(&disks) {
+        let words = format!("create pool p{number} --node n{number} --disk {}", disk.path());
         assert_eq!(done(&client, &words).await, format!("pool/p{number} created\n"));
     }
     let preview = done(&client, "create volume v1 --size 1GiB --replicas 2 --dry-run").await;
@@ -88,13 +88,14 @@ async fn an_operator_makes_publishes_resizes_cordons_and_deletes() {
 async fn why_leads_from_a_volume_to_the_machine_and_the_next_step() {
     let store = Memory::default();
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let mut engines = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let mut engines = start_all(&disks, &[controller.address]).await;
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
-    for number in 1..=3 {
-        done(&client, &format!("create pool p{number} --node n{number} --disk /dev/x")).await;
+    for (number, disk) in (1..).zip(&disks) {
+        let words = format!("create pool p{number} --node n{number} --disk {}", disk.path());
+        done(&client, &words).await;
     }
     done(&client, "create volume v1 --size 1GiB --replicas 3").await;
     assert!(done(&client, "why volume v1").await.contains("as it was asked for"));

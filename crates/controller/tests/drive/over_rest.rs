@@ -4,7 +4,7 @@ use rest::{
     Answer, Client, ClientError, EventShown, PoolPut, PublicationPut, VolumePut, VolumeShown,
 };
 
-use super::*;
+use super::{engines::Engine, *};
 
 const PUT: hyper::Method = hyper::Method::PUT;
 
@@ -29,15 +29,15 @@ async fn a_volume_is_made_and_published_over_rest() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path()).await;
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let _engines = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let _engines = start_all(&disks, &[controller.address]).await;
     let host = Host::start(7, &[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
-    for number in 1..=3 {
+    for (number, disk) in (1..).zip(&disks) {
         let node = format!("n{number}");
-        let body = PoolPut { id: None, labels: [].into(), node, disks: vec!["/dev/x".into()] };
+        let body = PoolPut { id: None, labels: [].into(), node, disks: vec![disk.path()] };
         let path = format!("/v1/pools/p{number}?wait=available");
         done(client.change::<_, rest::PoolShown>(PUT, &path, None, Some(&body)).await);
     }
@@ -77,7 +77,8 @@ async fn a_standby_over_rest_reads_and_passes_on() {
     let standby = Running::start(store.clone(), listener().await);
     let client = serve(&standby, store.clone()).await;
     standby.until("the leader", |i| i.lead.is_taken.then_some(())).await;
-    let _engine = Engine::start(1, &Disks::default(), &[leader.address, standby.address]);
+    let disk = Disk::default();
+    let _engine = Engine::start(1, &disk, &[leader.address, standby.address]).await;
     standby.until("a node", |i| (!i.world.nodes.is_empty()).then_some(())).await;
     let cordoned: rest::NodeShown =
         done(client.change::<(), _>(PUT, "/v1/nodes/n1/cordon", None, None).await);
@@ -95,20 +96,20 @@ async fn the_store_knows_at_once_and_an_engine_follows() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path()).await;
     let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disks; 3]>::default();
-    let killed = engines(&disks, &[controller.address]);
+    let disks = <[Disk; 3]>::default();
+    let killed = start_all(&disks, &[controller.address]).await;
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
     drop(killed);
-    let disk = vec!["/dev/x".to_owned()];
+    let disk = vec![disks[0].path()];
     let body = PoolPut { id: None, labels: [].into(), node: "n1".into(), disks: disk };
     let made = client.change::<_, rest::PoolShown>(PUT, "/v1/pools/p1", None, Some(&body)).await;
     let pool = done(made);
     let read: rest::PoolShown = client.get("/v1/pools/p1").await.unwrap();
     assert_eq!(read.pool, pool.pool);
     assert_ne!(read.status.status.health, rest::Health::Healthy);
-    let _engines = engines(&disks, &[controller.address]);
+    let _engines = start_all(&disks, &[controller.address]).await;
     let path = "/v1/pools/p1?wait=available&timeout=30s";
     let followed: rest::PoolShown = client.get(path).await.unwrap();
     assert_eq!(followed.status.status.health, rest::Health::Healthy);
