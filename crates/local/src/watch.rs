@@ -4,7 +4,9 @@ use std::{future::Future, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use hyper::Method;
-use rest::{Answer, Client, ClusterShown, Health, HostShown, NodeShown, PoolPut, PoolShown};
+use rest::{
+    Answer, Client, ClientError, ClusterShown, Health, HostShown, NodeShown, PoolPut, PoolShown,
+};
 use serde_json::Value;
 use tokio::{
     net::TcpStream,
@@ -14,6 +16,10 @@ use tokio::{
 use crate::{Cluster, Member};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The record of the leader may be that of the process before: the next one leads in a moment.
+const LEADS_WITHIN: Duration = Duration::from_secs(10);
+const NOT_LEADING: &str = "not-leading";
 
 /// Asks until the answer is there. A controller that cannot be reached is asked again: it may come.
 pub async fn until<T, F: Future<Output = Result<Option<T>>>>(
@@ -71,8 +77,14 @@ impl Cluster {
             let node = Member::Engine(number).to_string();
             let put = PoolPut { id: None, labels: [].into(), node, disks: vec![disk] };
             let path = format!("/v1/pools/{name}?wait=available&timeout=30s");
-            let answer: Answer<Value> = client.change(Method::PUT, &path, None, Some(&put)).await?;
-            if let Answer::Accepted(_) = answer {
+            let made: Result<Answer<Value>, _> = until(&name, LEADS_WITHIN, || async {
+                match client.change(Method::PUT, &path, None, Some(&put)).await {
+                    Err(ClientError::Refused(why)) if &*why.code == NOT_LEADING => Ok(None),
+                    other => Ok(Some(other)),
+                }
+            })
+            .await?;
+            if let Answer::Accepted(_) = made? {
                 bail!("{name} was not made in time: see `holdfast why pool {name}`");
             }
         }
