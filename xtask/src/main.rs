@@ -9,6 +9,7 @@ mod repo;
 mod shell;
 
 mod bench;
+mod fresh;
 mod fuzz;
 mod generated;
 mod mission;

@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     cli::Verdict,
+    fresh::FreshSeeds,
     needs::{self, Effort, Installer},
     shell, tidy,
     tiers::{SIM, TIERS, Tier, Work},
@@ -130,6 +131,12 @@ fn run_tier(root: &Path, tier: &Tier, mode: Mode, words: &mut Words) -> (Outcome
         Work::Tidy => tidy::run(root).map(|verdict| verdict == Verdict::Good),
         Work::Cargo(args) => shell::succeeds(command.args(*args)),
         Work::Sim(args) => shell::succeeds(command.args(SIM).args(*args)),
+        Work::FreshSim(args) => {
+            let seeds = FreshSeeds::of_head(root);
+            println!("{seeds}");
+            let start = seeds.start.to_string();
+            shell::succeeds(command.args(SIM).args(*args).args(["--start", &start]))
+        }
         Work::CargoTest(args) => {
             // Without fail-fast, so that the count is of all tests and not of those up to the first
             // failure.
@@ -143,7 +150,7 @@ fn run_tier(root: &Path, tier: &Tier, mode: Mode, words: &mut Words) -> (Outcome
     let judged = ran.map_err(|error| format!("{error:#}"));
     match tier.work {
         Work::CargoTest(_) => judge_tests(judged, counts),
-        Work::Tidy | Work::Cargo(_) | Work::Sim(_) => judge_one(judged),
+        Work::Tidy | Work::Cargo(_) | Work::Sim(_) | Work::FreshSim(_) => judge_one(judged),
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Work {
     CargoTest(&'static [&'static str]),
     /// The simulator with these arguments, which counts as one.
     Sim(&'static [&'static str]),
+    /// The same, from the seed that follows from the commit.
+    FreshSim(&'static [&'static str]),
 }
 
 /// The simulator, optimised, because its worth is the number of seeds per minute.
@@ -122,6 +124,15 @@ pub(crate) const TIERS: &[Tier] = &[
         work: Work::Sim(&["--seeds", "400"]),
     },
     Tier {
+        name: "sim-fresh",
+        about: "the simulator on 400 seeds that follow from the commit",
+        needs: &[],
+        env: &[],
+        // About 40 seconds on two cores. Failures are counted, because the next commit does not
+        // meet them again.
+        work: Work::FreshSim(&["--seeds", "400", "--keep-going"]),
+    },
+    Tier {
         name: "sim-cases",
         about: "every script that is kept, at the speed of the simulator",
         needs: &[],
@@ -142,6 +153,14 @@ pub(crate) const TIERS: &[Tier] = &[
         needs: &[],
         env: &[],
         work: Work::Sim(&["--data", "--seeds", "60"]),
+    },
+    Tier {
+        name: "sim-data-fresh",
+        about: "the same on 100 seeds that follow from the commit",
+        needs: &[],
+        env: &[],
+        // About 10 seconds on two cores.
+        work: Work::FreshSim(&["--data", "--seeds", "100", "--keep-going"]),
     },
     Tier {
         name: "sim-data",

@@ -11,6 +11,7 @@ mod hunt;
 mod summary;
 
 use std::{
+    hash::{BuildHasher, RandomState},
     process::ExitCode,
     sync::{
         Mutex,
@@ -47,8 +48,9 @@ struct Arguments {
     /// Run this many seeds
     #[arg(long)]
     seeds: Option<u64>,
-    /// The first of them
-    #[arg(long, default_value_t = 1)]
+    /// The first of them; `random` for ones that nobody has run
+    #[arg(long, value_name = "SEED|random", default_value_t = FIRST_SEED)]
+    #[arg(value_parser = read_start)]
     start: u64,
     /// Go on after a failure, and count them
     #[arg(long)]
@@ -82,6 +84,8 @@ struct Arguments {
     data: bool,
 }
 
+/// Of a run that names no other.
+const FIRST_SEED: u64 = 1;
 /// Seeds of a run that names no number.
 const SEEDS: u64 = 100;
 /// Nobody waits longer than this for a shorter script.
@@ -91,6 +95,9 @@ const SEEDS_FOR_COVERAGE: u64 = 500;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.start != FIRST_SEED {
+        println!("again with: --start {}", arguments.start);
+    }
     if arguments.data {
         return data_command::run(&arguments);
     }
@@ -125,6 +132,15 @@ fn main() -> ExitCode {
         Some(seed) => one(seed, &generate(seed), &arguments),
         None => many(&arguments),
     }
+}
+
+/// The seed to start from. What `random` chose is printed, or nobody could run it again.
+fn read_start(words: &str) -> Result<u64, String> {
+    if words == "random" {
+        // Each of these states has keys of its own. 48 bits, so that a count can be added.
+        return Ok(RandomState::new().hash_one(()) >> 16);
+    }
+    words.parse().map_err(|_| "neither a number nor `random`".to_owned())
 }
 
 /// A kept script by its name, any other by its path.
