@@ -159,6 +159,10 @@ pub struct TargetSeen {
     pub children: BTreeMap<ReplicaId, ChildSeen>,
     /// Snapshot attempts that could not be taken on every healthy replica, removed again.
     pub failed_snapshots: Vec<AttemptId>,
+    /// Snapshot attempts that every healthy replica holds, and who they are: none of them is taken
+    /// back any more. What replicas hold says less, since it may be of an attempt that fails.
+    #[serde(default)]
+    pub taken_snapshots: BTreeMap<AttemptId, BTreeSet<ReplicaId>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ fn get(world: &World, subject: Subject) -> Option<&Snapshot> {
 
 fn delete(world: &World, subject: Subject, _: &mut Vec<Wait>) -> Option<Step> {
     let snapshot = get(world, subject)?;
+    // A volume whose record does not decode is not a deleted one: then nothing is planned at all.
     let volume = world.volume(snapshot.spec.volume);
     let orphaned = volume.is_none_or(|view| view.record.spec.deleting);
     (snapshot.spec.deleting || orphaned).then_some(Step {
@@ -40,10 +41,15 @@ fn take(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Option<Step> 
     if seen.is_some_and(|seen| seen.failed_snapshots.contains(&snapshot.spec.attempt)) {
         return failed("a replica could not take it".into(), Why::Observed);
     }
+    // Only its target knows that it is not taken back any more. What replicas were seen to hold may
+    // be older than the membership record, and of an attempt that failed since.
+    let taken = seen.and_then(|seen| seen.taken_snapshots.get(&snapshot.spec.attempt));
     let on_all = look.membership.resync_source.is_none()
         && look.copies.iter().filter(|copy| copy.healthy).all(|copy| holds(copy.seen(), snapshot));
-    let copies = holders(&look, snapshot);
-    if seen.is_some() && on_all && !copies.is_empty() {
+    let held = holders(&look, snapshot);
+    let copies: BTreeSet<_> = taken.into_iter().flatten().copied().collect();
+    let copies: BTreeSet<_> = copies.intersection(&held).copied().collect();
+    if on_all && !copies.is_empty() {
         let action = Action::FinishSnapshot { copies, size: look.volume.layout.exposed };
         return Some(Step { subject, action, why: Why::Observed });
     }

@@ -19,8 +19,11 @@ impl Case {
         Script::parse(self.text)
     }
 
-    pub fn run(&self, seed: u64) -> Result<Report, Unreadable> {
-        Ok(run(seed, &self.script()?, real_brain(), Options::default()))
+    /// With this seed, or else with its own.
+    pub fn run(&self, seed: Option<u64>) -> Result<Report, Unreadable> {
+        let script = self.script()?;
+        let seed = seed.unwrap_or(script.case_seed());
+        Ok(run(seed, &script, real_brain(), Options::default()))
     }
 }
 
@@ -94,6 +97,7 @@ cases![
     promote_is_refused_while_a_copy_is_whole,
     promoted_after_the_last_copy_is_gone,
     publish_fails_and_leaves_nothing,
+    rebuild_called_off_copies_anew,
     rebuild_storm_after_a_rack_returns,
     recovery_with_loss_accepted,
     requests_conflict_or_repeat,
@@ -103,6 +107,7 @@ cases![
     share_moves_to_another_host,
     silent_host_does_not_block_a_repair,
     snapshot_deleted_while_a_peer_is_away,
+    snapshot_taken_back_is_not_ready,
     space_is_spent_once,
     stale_copies_are_not_promoted_by_an_old_record,
     stale_copies_are_not_promoted_by_recovery,

@@ -48,7 +48,7 @@ pub fn generate(seed: u64) -> Script {
     maker.ending();
     maker.rarities();
     let Maker { setup, lines, .. } = maker;
-    let mut script = Script { notes: Vec::new(), setup, lines, expects: Vec::new() };
+    let mut script = Script { setup, lines, ..Script::default() };
     hardship::add(seed, BUSY, &mut script);
     script.lines.sort_by_key(|line| line.at);
     script

@@ -21,9 +21,7 @@ use std::{
 };
 
 use clap::Parser;
-use sim::{
-    CASE_SEED, Failure, Kind, Options, Report, Script, cases, generate, real_brain, run, shrink,
-};
+use sim::{Failure, Kind, Options, Report, Script, cases, generate, real_brain, run, shrink};
 
 use crate::{hunt::Hunt, summary::Summary};
 
@@ -116,12 +114,14 @@ fn main() -> ExitCode {
         return Hunt { start, seeds, is_shrinking: !no_shrink }.run(name);
     }
     if arguments.cases {
-        return every_case(arguments.seed.unwrap_or(CASE_SEED));
+        return every_case(arguments.seed);
     }
     if let Some(case) = &arguments.case {
-        let seed = arguments.seed.unwrap_or(CASE_SEED);
         return match read(case) {
-            Ok(script) => one(seed, &script, &arguments),
+            Ok(script) => {
+                let seed = arguments.seed.unwrap_or(script.case_seed());
+                one(seed, &script, &arguments)
+            }
             Err(words) => {
                 eprintln!("{case}: {words}");
                 ExitCode::from(2)
@@ -153,7 +153,7 @@ fn read(case: &str) -> Result<Script, String> {
 }
 
 /// One line each; the exit code is that of the first failure.
-fn every_case(seed: u64) -> ExitCode {
+fn every_case(seed: Option<u64>) -> ExitCode {
     let mut code = None;
     for case in cases() {
         let began = Instant::now();

@@ -31,12 +31,14 @@ pub use self::{
     expect::{Expect, SnapshotState, VolumeState},
     fault::Fault,
 };
-use crate::{DiskSetup, Setup};
+use crate::{CASE_SEED, DiskSetup, Setup};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// What it shows, with the ids of the behaviours.
     pub notes: Vec<String>,
+    /// The seed with which it showed a fault: it decides delays and losses.
+    pub seed: Option<u64>,
     pub setup: Setup,
     pub lines: Vec<Line>,
     /// What must be true when everything has settled.
@@ -66,6 +68,11 @@ pub struct Unreadable {
 }
 
 impl Script {
+    /// The seed to run it with when nobody names another.
+    pub fn case_seed(&self) -> u64 {
+        self.seed.unwrap_or(CASE_SEED)
+    }
+
     pub fn rolls_back(&self) -> bool {
         let rolls =
             |line: &Line| matches!(line.action, Action::Fault(Fault::StoreRollsBack { .. }));
@@ -109,6 +116,7 @@ impl Script {
 
     fn parse_setup(&mut self, first: &str, words: &mut Words<'_>) -> Result<(), String> {
         match first {
+            "seed" => self.seed = Some(words.number("a seed")?),
             "controllers" => self.setup.controllers = words.number("a number of controllers")?,
             "node" => {
                 let label = words.label("a node")?;
@@ -157,6 +165,9 @@ impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for note in &self.notes {
             writeln!(f, "# {note}")?;
+        }
+        if let Some(seed) = self.seed {
+            writeln!(f, "seed {seed}")?;
         }
         writeln!(f, "controllers {}", self.setup.controllers)?;
         for (node, labels) in &self.setup.nodes {

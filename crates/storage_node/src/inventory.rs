@@ -294,6 +294,7 @@ fn refused(item: &TargetItem, reason: String) -> TargetSeen {
         hosts: BTreeSet::new(),
         children: BTreeMap::new(),
         failed_snapshots: Vec::new(),
+        taken_snapshots: BTreeMap::new(),
     }
 }
 

@@ -52,6 +52,7 @@ fn a_target_really_has_sessions_of_one_host() {
         hosts: BTreeSet::from([host(1)]),
         children: BTreeMap::new(),
         failed_snapshots: alloc::vec![],
+        taken_snapshots: BTreeMap::new(),
     };
     let targets = |machines: &mut Machines, target: &TargetSeen| {
         let inventory = machines.inventories.get_mut(&node(1)).unwrap();

@@ -64,6 +64,7 @@ fn a_target_that_serves_is_not_given_up() {
             hosts: BTreeSet::new(),
             children: BTreeMap::new(),
             failed_snapshots: alloc::vec![],
+            taken_snapshots: BTreeMap::new(),
         };
         machines.inventories.get_mut(&node(1)).unwrap().targets.insert(VOLUME, seen);
         assert_eq!(!judged(&scene, &moved, &machines).is_empty(), is_false);

@@ -101,6 +101,7 @@ fn no_epoch_runs_on_two_nodes() {
             hosts: BTreeSet::new(),
             children: BTreeMap::new(),
             failed_snapshots: alloc::vec![],
+            taken_snapshots: BTreeMap::new(),
         };
         assert_eq!(check_seen(&scene.records, &machines.seen()), []);
         machines.inventories.get_mut(&node(number)).unwrap().targets.insert(VOLUME, target);

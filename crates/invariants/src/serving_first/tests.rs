@@ -28,6 +28,7 @@ fn a_target_serves_before_it_is_called_serving() {
             hosts: BTreeSet::new(),
             children: BTreeMap::new(),
             failed_snapshots: alloc::vec![],
+            taken_snapshots: BTreeMap::new(),
         };
         let inventory = machines.inventories.get_mut(&node(2)).unwrap();
         inventory.targets.insert(VOLUME, seen);

@@ -125,6 +125,7 @@ fn old_targets_stay_until_the_hosts_have_moved() {
         hosts: BTreeSet::new(),
         children: BTreeMap::new(),
         failed_snapshots: alloc::vec![],
+        taken_snapshots: BTreeMap::new(),
     };
     let target = machines.inventories.get_mut(&node(2)).unwrap();
     target.targets.insert(VOLUME, seen);

@@ -3,8 +3,8 @@
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use model::{
-    Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId, Reserved,
-    Revision, Roster, TargetItem, Time, VolumeId,
+    AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
+    Reserved, Revision, Roster, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
 };
 use pool::Header;
 
@@ -13,7 +13,7 @@ use crate::{
     Target, Throttle, Times,
 };
 
-const REPLICA: ReplicaId = ReplicaId::from_u128(1);
+pub(super) const REPLICA: ReplicaId = ReplicaId::from_u128(1);
 const HOST: HostId = HostId::from_u128(2);
 
 pub(super) struct World {
@@ -27,6 +27,9 @@ pub(super) struct World {
     pub(super) closed: Vec<u64>,
     /// Regions that the replica was told are clean, one list after the other.
     pub(super) cleaned: Vec<Vec<u64>>,
+    /// What its copy answers to a snapshot; `None` while it does not answer.
+    pub(super) snapshot_answer: Option<Answer<()>>,
+    pub(super) unanswered: Vec<(u64, u64)>,
 }
 
 pub(super) fn reserved(lasts: bool) -> Reserved {
@@ -66,8 +69,19 @@ pub(super) fn serving_from(mut store: Membership, intact: bool, kept: Roster) ->
     let target = Target::start(seat, item(), now, &mut out);
     let (replies, closed) = (Vec::new(), Vec::new());
     let cleaned = Vec::new();
-    let mut world =
-        World { target, now, store, is_store_up: true, intact, kept, replies, closed, cleaned };
+    let mut world = World {
+        target,
+        now,
+        store,
+        is_store_up: true,
+        intact,
+        kept,
+        replies,
+        closed,
+        cleaned,
+        snapshot_answer: Some(Answer::Done),
+        unanswered: Vec::new(),
+    };
     world.follow(out);
     world.later(Millis(5_000));
     assert_eq!(*world.target.phase(), Phase::Serving);
@@ -96,8 +110,12 @@ impl World {
                     if let Request::Clean { regions } = &request {
                         self.cleaned.push(regions.clone());
                     }
-                    let answer = self.answer(&request);
-                    self.tell(Input::Answer { child, session, tag, answer });
+                    match self.answer(&request) {
+                        Some(answer) => {
+                            self.tell(Input::Answer { child, session, tag, answer });
+                        }
+                        None => self.unanswered.push((session, tag)),
+                    }
                 }
                 Output::ReadRecord => self.ask(StoreAnswer::Record(self.store.clone())),
                 Output::Commit { record, expected } => {
@@ -125,12 +143,30 @@ impl World {
         self.tell(Input::Store(answer));
     }
 
-    fn answer(&self, request: &Request<()>) -> Answer<()> {
-        let Request::Fence { .. } = request else { return Answer::Done };
+    fn answer(&self, request: &Request<()>) -> Option<Answer<()>> {
+        match request {
+            Request::Fence { .. } => {}
+            Request::Snapshot(_) => return self.snapshot_answer.clone(),
+            _ => return Some(Answer::Done),
+        }
         let instance = InstanceId::from_u128(5);
         let roster = self.kept;
         let (header, snapshots) = (Header { roster, ..Header::default() }, Vec::new());
-        Answer::Fenced(Box::new(State { instance, header, intact: self.intact, snapshots }))
+        let state = State { instance, header, intact: self.intact, snapshots };
+        Some(Answer::Fenced(Box::new(state)))
+    }
+
+    /// The copy takes the snapshot at last.
+    pub(super) fn answer_snapshots(&mut self) {
+        for (session, tag) in core::mem::take(&mut self.unanswered) {
+            self.tell(Input::Answer { child: REPLICA, session, tag, answer: Answer::Done });
+        }
+    }
+
+    pub(super) fn want_snapshot(&mut self, attempt: AttemptId) {
+        let (snapshot, name) = (SnapshotId::from_u128(6), String::from("s"));
+        let snapshots = vec![SnapshotItem { snapshot, name, attempt }];
+        self.tell(Input::Config(TargetItem { snapshots, ..item() }));
     }
 
     pub(super) fn reserve(&mut self, session: u64, tag: u64) {

@@ -86,6 +86,7 @@ impl<D: Clone> Target<D> {
             hosts: self.attached(),
             children: kept.map(|child| (child.id, self.child_seen(child))).collect(),
             failed_snapshots: self.failed_snapshots.clone(),
+            taken_snapshots: self.taken_snapshots(),
         }
     }
 

@@ -7,8 +7,17 @@
 //! Nothing new is begun meanwhile. A predecessor may have died while it took it: then some hold an
 //! image of the past, which goes before it is taken anew. Nobody has used it, since a snapshot is
 //! one only if every healthy replica has it.
+//!
+//! That it was taken is reported by the target alone, with who holds it. What the replicas report
+//! is not enough: a reader may join an old report of theirs with a newer record of who is healthy,
+//! while what they held is taken back.
 
-use model::{Roster, SnapshotItem};
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{AttemptId, ReplicaId, Roster, SnapshotItem};
 
 use super::{Output, Phase, Target, Turn, child::Purpose, seen::Notice};
 use crate::{
@@ -33,12 +42,15 @@ enum Stage {
 
 impl<D: Clone> Target<D> {
     pub(super) fn advance_freeze(&mut self, turn: &mut Turn<'_, D>) {
-        let is_whole = self.change.is_none() && self.lost.is_empty() && self.leaving.is_empty();
-        if self.phase != Phase::Serving || !is_whole || self.record.resync_source.is_some() {
+        if self.phase != Phase::Serving || !self.is_membership_settled() {
             return;
         }
         if self.freeze.is_none() && core::mem::take(&mut self.is_snapshot_due) {
             let next = self.next_snapshot();
+            // What is taken already, by a predecessor perhaps, is reported from now on.
+            if !self.item.snapshots.is_empty() {
+                turn.put(Output::Seen);
+            }
             let (roster, stage) = (self.record.roster, Stage::Drain);
             self.freeze = next.map(|item| Freeze { item, roster, stage });
         }
@@ -47,6 +59,29 @@ impl<D: Clone> Target<D> {
         {
             self.abort_older(turn);
         }
+    }
+
+    /// Those who count are those of the record, and equal.
+    fn is_membership_settled(&self) -> bool {
+        let is_whole = self.change.is_none() && self.lost.is_empty() && self.leaving.is_empty();
+        is_whole && self.record.resync_source.is_none()
+    }
+
+    /// The attempts that everybody who counts holds. While somebody is being excluded nothing is
+    /// said: should this target die now, its successor would still count on that replica, find it
+    /// without the snapshot, and take the snapshot anew on all.
+    pub(super) fn taken_snapshots(&self) -> BTreeMap<AttemptId, BTreeSet<ReplicaId>> {
+        if self.phase != Phase::Serving || !self.is_membership_settled() {
+            return BTreeMap::new();
+        }
+        let is_reported = |item: &&SnapshotItem| {
+            let is_under_way = self.freeze.as_ref().is_some_and(|f| f.item.attempt == item.attempt);
+            !is_under_way && !self.failed_snapshots.contains(&item.attempt) && self.is_taken(item)
+        };
+        let counting = self.groups.counting.iter().filter_map(|slot| self.children.get(&slot));
+        let holders: BTreeSet<_> = counting.map(|child| child.id).collect();
+        let taken = self.item.snapshots.iter().filter(is_reported);
+        taken.map(|item| (item.attempt, holders.clone())).collect()
     }
 
     fn next_snapshot(&self) -> Option<SnapshotItem> {

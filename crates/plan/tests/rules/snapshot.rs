@@ -32,6 +32,20 @@ fn a_snapshot_is_ready_when_every_healthy_copy_has_it() {
     );
 }
 
+/// Seed 55000711: replicas were seen to hold an attempt that their target was taking back, and the
+/// newer membership record no longer counted the one that lacked it.
+#[test]
+fn a_snapshot_is_ready_only_when_its_target_says_that_it_was_taken() {
+    check(
+        &format!("{V}: a1, b1; snapshot s of v taking unreported: a1, b1"),
+        &["s waits: SnapshotTaken s 1060s"],
+    );
+    check(
+        &format!("{V}: a1, b1 faulted; snapshot s of v taking unreported: a1"),
+        &["s waits: SnapshotTaken s 1060s"],
+    );
+}
+
 /// LC-4: a snapshot that fails, or is not taken in time, is recorded so.
 #[test]
 fn a_snapshot_fails_by_its_target_or_its_deadline() {

@@ -212,6 +212,7 @@ impl Shape {
                     hosts: BTreeSet::from([HOST]),
                     children: BTreeMap::new(),
                     failed_snapshots: vec![],
+                    taken_snapshots: BTreeMap::new(),
                 };
                 all[self.pool_of(index, 0)].targets.insert(id, seen);
             }

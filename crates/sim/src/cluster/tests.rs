@@ -227,7 +227,11 @@ impl Bench {
     }
 
     fn run(&mut self, seconds: u64) {
-        if let Err(broken) = self.cluster.run_for(Millis::seconds(seconds)) {
+        self.run_millis(seconds * 1_000);
+    }
+
+    fn run_millis(&mut self, millis: u64) {
+        if let Err(broken) = self.cluster.run_for(Millis(millis)) {
             panic!("{broken:?}\n{}", self.cluster.trace_tail().collect::<Vec<_>>().join("\n"));
         }
     }
@@ -400,6 +404,9 @@ fn a_snapshot_is_on_every_copy_and_equal() {
         disks.replica(replica(node)).unwrap().snapshots[&snapshot].clone()
     });
     assert!(images.iter().all(|image| *image == images[0]), "{images:?}");
+    let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
+    let seen = engine.targets[&names::volume("v")].seen();
+    assert_eq!(seen.taken_snapshots, BTreeMap::from([(attempt, NODES.map(replica).into())]));
 }
 
 /// M-08: one pool is full: the snapshot is on no copy, and reported.
@@ -422,6 +429,34 @@ fn a_snapshot_that_one_copy_has_no_room_for_is_on_none() {
     let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
     let seen = engine.targets[&names::volume("v")].seen();
     assert_eq!((seen.health, seen.failed_snapshots), (TargetHealth::Serving, vec![attempt]));
+    assert!(seen.taken_snapshots.is_empty(), "{:?}", seen.taken_snapshots);
+}
+
+/// Seeds 88000605, 55001483 and 55003146: a block that was on its way when the rebuild was called
+/// off was counted as copied, and was old when the rebuild went on.
+#[test]
+fn a_rebuild_that_is_called_off_and_granted_again_copies_everything_anew() {
+    for seed in 0..40 {
+        let mut bench = Bench::serving(seed);
+        let mut random = Random::new(seed);
+        bench.cluster.kill(node("n2"));
+        bench.run(4);
+        bench.cluster.start(node("n2"));
+        bench.run(1);
+        assert_eq!(bench.healthy().len(), 2, "seed {seed}");
+        for _ in 0..20 {
+            bench.rebuild.extend(["n2"]);
+            bench.configure();
+            bench.run_millis(random.between(0, 1_500));
+            bench.rebuild.clear();
+            bench.configure();
+            bench.run_millis(random.between(0, 300));
+        }
+        bench.rebuild.extend(["n2"]);
+        bench.configure();
+        bench.run(20);
+        assert_eq!(bench.healthy().len(), 3, "seed {seed}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{AttemptId, SnapshotId, SnapshotItem};
+use model::{AttemptId, ReplicaId, SnapshotId, SnapshotItem, TargetSeen};
 use pool::{Image, Request};
 
 use super::{
@@ -85,14 +85,16 @@ impl World {
         }
         let current = self.targets.get(&self.control.current);
         let Some(site) = current.filter(|site| site.machine.is_serving()) else { return };
-        let failed = site.machine.seen().failed_snapshots;
+        let TargetSeen { failed_snapshots: failed, taken_snapshots: taken, .. } =
+            site.machine.seen();
         let wanted = std::mem::take(&mut self.snapshots.wanted);
         let count = wanted.len();
         for wanted in wanted {
             let SnapshotItem { snapshot, attempt, .. } = wanted.item;
             if failed.contains(&attempt) || wanted.until < self.now {
                 self.snapshots.deleted.insert(snapshot);
-            } else if self.is_on_every_healthy(snapshot, attempt) {
+            } else if let Some(holders) = taken.get(&attempt) {
+                self.judge_taken(snapshot, attempt, holders);
                 self.note(|| format!("snapshot {snapshot} is ready"));
                 self.snapshots.ready.insert(snapshot, attempt);
                 self.judge_image(snapshot, &wanted.flushed);
@@ -105,10 +107,21 @@ impl World {
         }
     }
 
-    fn is_on_every_healthy(&self, snapshot: SnapshotId, attempt: AttemptId) -> bool {
-        let record = &self.store.record;
-        let mut healthy = (0..self.copies).filter(|node| record.is_healthy(replica_id(*node)));
-        record.resync_source.is_none() && healthy.all(|node| self.holds(node, snapshot, attempt))
+    /// Whoever is reported to hold it does.
+    fn judge_taken(
+        &mut self,
+        snapshot: SnapshotId,
+        attempt: AttemptId,
+        holders: &BTreeSet<ReplicaId>,
+    ) {
+        for node in 0..self.copies {
+            let is_up = self.nodes[node].up().is_some() && !self.nodes[node].is_bad;
+            if is_up && holders.contains(&replica_id(node)) {
+                let is_there = self.holds(node, snapshot, attempt);
+                let words = || format!("node {node} lacks snapshot {snapshot}, reported as taken");
+                self.check("8", if is_there { Ok(()) } else { Err(words()) });
+            }
+        }
     }
 
     fn holds(&self, node: usize, snapshot: SnapshotId, attempt: AttemptId) -> bool {

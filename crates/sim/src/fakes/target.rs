@@ -197,6 +197,7 @@ impl Target {
             hosts: self.hosts(),
             children: children.collect(),
             failed_snapshots: self.failed_snapshots.clone(),
+            taken_snapshots: self.taken_snapshots(),
         }
     }
 

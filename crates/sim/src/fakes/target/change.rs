@@ -246,10 +246,11 @@ impl Target {
         let mut record = change.wanted.clone();
         record.revision = revision;
         // Who is out gets no more writes: what was copied to it once is old from now on.
-        for (id, child) in &mut self.children {
-            if self.record.is_recorded_healthy(*id) && !record.is_recorded_healthy(*id) {
-                child.copied = [false; BLOCKS];
-            }
+        let was_healthy = |id: &ReplicaId| self.record.is_recorded_healthy(*id);
+        let excluded = self.children.keys().copied().filter(was_healthy);
+        let excluded: Vec<_> = excluded.filter(|id| !record.is_recorded_healthy(*id)).collect();
+        for id in excluded {
+            self.withdraw_copies(id);
         }
         self.record = record;
         ctx.out.changed = true;

@@ -77,7 +77,7 @@ impl Target {
         let item = &self.item;
         self.children.retain(|id, _| item.children.iter().any(|child| child.replica == *id));
         for child in &item.children {
-            let named = self.children.entry(child.replica).or_insert_with(|| Child {
+            self.children.entry(child.replica).or_insert_with(|| Child {
                 node: child.node,
                 link: Link::Closed { until: Time(0) },
                 copied: [false; BLOCKS],
@@ -85,10 +85,13 @@ impl Target {
                 arriving: BTreeMap::new(),
                 is_full: false,
             });
-            // It gets no writes while it is not rebuilt: what was copied before is old by then.
-            if !self.record.is_recorded_healthy(child.replica) && (!child.rebuild || child.retire) {
-                named.copied = [false; BLOCKS];
-            }
+        }
+        let unwritten = item.children.iter().filter(|child| !child.rebuild || child.retire);
+        let unwritten = unwritten.map(|child| child.replica);
+        let unwritten: Vec<_> =
+            unwritten.filter(|id| !self.record.is_recorded_healthy(*id)).collect();
+        for id in unwritten {
+            self.withdraw_copies(id);
         }
     }
 

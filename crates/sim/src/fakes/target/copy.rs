@@ -18,17 +18,28 @@ pub(super) struct Copying {
     /// Read from here; `None` once it answered.
     source: Option<ReplicaId>,
     to: BTreeSet<ReplicaId>,
+    /// Written to, and since then no longer to be rebuilt: their answers are awaited and prove
+    /// nothing, because they get no writes meanwhile.
+    withdrawn: BTreeSet<ReplicaId>,
 }
 
 impl Copying {
     pub(super) fn is_over(&self) -> bool {
-        self.to.is_empty()
+        self.source.is_none() && self.to.is_empty() && self.withdrawn.is_empty()
     }
 
     pub(super) fn forget(&mut self, id: ReplicaId) {
         self.to.remove(&id);
+        self.withdrawn.remove(&id);
         if self.source == Some(id) {
+            self.source = None;
             self.to.clear();
+        }
+    }
+
+    fn withdraw(&mut self, id: ReplicaId) {
+        if self.to.remove(&id) && self.source.is_none() {
+            self.withdrawn.insert(id);
         }
     }
 }
@@ -44,6 +55,19 @@ impl Target {
             return self.record.resync_source.is_some_and(|source| source != id);
         }
         self.item.children.iter().any(|child| child.replica == id && child.rebuild && !child.retire)
+    }
+
+    /// It gets no writes from now on: what was copied to it, or is on its way there, is old by the
+    /// time that it is rebuilt again.
+    pub(super) fn withdraw_copies(&mut self, id: ReplicaId) {
+        if let Some(child) = self.children.get_mut(&id) {
+            child.copied = [false; BLOCKS];
+        }
+        for lane in &mut self.lanes {
+            if let Some(Active::Copy(copying)) = &mut lane.active {
+                copying.withdraw(id);
+            }
+        }
     }
 
     pub(super) fn start_copies(&mut self, ctx: &mut Ctx<'_>) {
@@ -62,7 +86,7 @@ impl Target {
         if let Some((block, to)) = next
             && self.ask(ctx, source, ChildOp::Read { block }, Purpose::CopyRead { block })
         {
-            let copying = Copying { source: Some(source), to };
+            let copying = Copying { source: Some(source), to, withdrawn: BTreeSet::new() };
             self.lanes[block].active = Some(Active::Copy(copying));
         }
     }
@@ -85,6 +109,7 @@ impl Target {
         let Lane { active: Some(Active::Copy(copying)), .. } = &mut self.lanes[block] else {
             return;
         };
+        copying.withdrawn.remove(&id);
         if copying.to.remove(&id)
             && let Some(child) = self.children.get_mut(&id)
         {

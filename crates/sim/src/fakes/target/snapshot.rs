@@ -1,8 +1,11 @@
 //! Snapshots: on every healthy copy, or on none and reported failed.
 
-use std::{collections::BTreeSet, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
-use model::{ReplicaId, SnapshotItem};
+use model::{AttemptId, ReplicaId, SnapshotItem};
 
 use super::{Target, child::Purpose};
 use crate::{ChildOp, Ctx, Frozen};
@@ -18,7 +21,7 @@ pub(super) struct Freeze {
 
 impl Target {
     pub(super) fn advance_freeze(&mut self, ctx: &mut Ctx<'_>) {
-        if self.change.is_some() || self.is_held() || self.record.resync_source.is_some() {
+        if !self.is_membership_settled() {
             return;
         }
         if self.freeze.is_none() {
@@ -33,6 +36,25 @@ impl Target {
         } else if freeze.waiting.is_empty() {
             self.end_freeze(ctx);
         }
+    }
+
+    fn is_membership_settled(&self) -> bool {
+        self.change.is_none() && !self.is_held() && self.record.resync_source.is_none()
+    }
+
+    /// The attempts that every healthy copy holds, as far as the record says who is healthy.
+    pub(super) fn taken_snapshots(&self) -> BTreeMap<AttemptId, BTreeSet<ReplicaId>> {
+        if !self.is_serving() || !self.is_membership_settled() {
+            return BTreeMap::new();
+        }
+        let is_taken = |item: &&SnapshotItem| {
+            let is_under_way = self.freeze.as_ref().is_some_and(|f| f.item.attempt == item.attempt);
+            !is_under_way
+                && !self.failed_snapshots.contains(&item.attempt)
+                && self.acknowledging().all(|id| self.holds(id, item))
+        };
+        let taken = self.item.snapshots.iter().filter(is_taken);
+        taken.map(|item| (item.attempt, self.acknowledging().collect())).collect()
     }
 
     fn next_freeze(&self) -> Option<Freeze> {
