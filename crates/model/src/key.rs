@@ -48,6 +48,18 @@ impl Key {
         Self::Name(kind.to_string(), name.to_string())
     }
 
+    /// The record of a resource itself.
+    pub const fn of(subject: Subject) -> Self {
+        match subject {
+            Subject::Cluster => Self::Cluster,
+            Subject::Node(id) => Self::Node(id),
+            Subject::Pool(id) => Self::Pool(id),
+            Subject::Volume(id) => Self::Volume(id),
+            Subject::Snapshot(id) => Self::Snapshot(id),
+            Subject::Host(id) => Self::Host(id),
+        }
+    }
+
     /// The resource whose plan depends on this record.
     pub const fn subject(&self) -> Option<Subject> {
         Some(match self {

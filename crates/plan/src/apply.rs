@@ -26,12 +26,17 @@ pub fn apply(world: &World, step: &Step) -> Option<Txn> {
     }
 }
 
-/// Hands something to its node's tombstones; a forgotten or unknown node gets none.
+/// Hands something to its node's tombstones; a forgotten or unknown node gets none. One whose record
+/// does not decode gets it, and is told when the record can be read again.
 fn bury(world: &World, txn: Txn, node: NodeId, buried: Buried) -> Txn {
-    let reachable = world.node(node).is_some_and(|view| !view.record.spec.forgotten);
-    let kept = buried
-        .pool()
-        .is_none_or(|pool| world.pools.get(&pool).is_some_and(|view| !view.record.spec.forgotten));
+    let reachable = match world.node(node) {
+        Some(view) => !view.record.spec.forgotten,
+        None => world.unreadable(&Key::Node(node)).is_some(),
+    };
+    let kept = buried.pool().is_none_or(|pool| match world.pools.get(&pool) {
+        Some(view) => !view.record.spec.forgotten,
+        None => world.unreadable(&Key::Pool(pool)).is_some(),
+    });
     if !(reachable && kept) {
         return txn;
     }

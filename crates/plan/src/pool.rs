@@ -1,17 +1,23 @@
 //! The rules of a pool.
 
-use alloc::vec::Vec;
+use alloc::{string::ToString, vec::Vec};
 
-use model::{Observed, PoolHealth, PoolStage, Subject, Wait};
+use model::{Observed, Pool, PoolHealth, PoolStage, Subject, Wait};
 
 use crate::{Action, Step, Why, World, plan::Rule};
 
 pub(crate) const RULES: &[Rule] = &[forget, delete, confirm];
 
-fn is_empty(world: &World, subject: Subject) -> bool {
-    let Subject::Pool(id) = subject else { return false };
+/// What keeps a pool from going, if something does.
+fn is_in_use(world: &World, pool: &Pool) -> Option<Wait> {
     // A commit in flight may be placing a replica in it.
-    world.index.pools.get(&id).is_none_or(|index| index.replicas == 0 && !index.is_pledged())
+    let index = world.index.pools.get(&pool.meta.id);
+    if index.is_some_and(|index| index.replicas > 0 || index.is_pledged()) {
+        return Some(Wait::NodeEmptied { node: pool.spec.node });
+    }
+    // A volume that nobody can read may have a replica in it.
+    let why = world.unreadable_volume()?.to_string();
+    Some(Wait::Quarantined { why })
 }
 
 /// The hardware will never return: the record goes when no replica is in it any more.
@@ -22,8 +28,8 @@ fn forget(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Option<Step
     if !(pool.spec.forgotten || node.is_none_or(|node| node.record.spec.forgotten)) {
         return None;
     }
-    if !is_empty(world, subject) {
-        waits.push(Wait::NodeEmptied { node: pool.spec.node });
+    if let Some(wait) = is_in_use(world, pool) {
+        waits.push(wait);
         return None;
     }
     Some(Step { subject, action: Action::ForgetPool, why: Why::Asked })
@@ -35,8 +41,8 @@ fn delete(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Option<Step
     if !pool.spec.deleting {
         return None;
     }
-    if !is_empty(world, subject) {
-        waits.push(Wait::NodeEmptied { node: pool.spec.node });
+    if let Some(wait) = is_in_use(world, pool) {
+        waits.push(wait);
         return None;
     }
     Some(Step { subject, action: Action::DeletePool, why: Why::Asked })

@@ -9,7 +9,7 @@ use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
     format,
-    string::String,
+    string::{String, ToString},
     vec::Vec,
 };
 
@@ -17,7 +17,7 @@ use model::{
     Buried, Cluster, Epoch, Era, Extra, Key, Labels, Mark, Membership, Meta, NodeId, Pool, PoolId,
     PoolLayout, PoolSpec, PoolStage, Record, ReplicaId, ReplicaSeen, ReplicaStage, Revision,
     Roster, SCHEMA, Snapshot, SnapshotId, SnapshotLayout, SnapshotSeen, SnapshotSpec,
-    SnapshotStage, Subject, Txn, Volume, VolumeId, VolumeStage,
+    SnapshotStage, Subject, Txn, Undecodable, Volume, VolumeId, VolumeStage,
 };
 
 use crate::{Refusal, World, world::Verdict};
@@ -54,9 +54,10 @@ pub fn recover(
     accept_data_loss: &BTreeSet<VolumeId>,
 ) -> Result<Recovery, Refusal> {
     let mut recovery = Recovery::default();
-    recovery.pools(world);
+    recovery.pools(world)?;
     for (id, found) in find(world) {
         if is_in_question(world, id, &found) {
+            refuse_unreadable(world.quarantine(Subject::Volume(id)))?;
             recovery.volume(world, id, &found, accept_data_loss.contains(&id));
         }
     }
@@ -113,6 +114,12 @@ fn find(world: &World) -> BTreeMap<VolumeId, Found<'_>> {
     volumes
 }
 
+/// A record that does not decode is not one that is missing. Left out, it would be trusted as soon
+/// as it can be read, although the copies may know more.
+fn refuse_unreadable(found: Option<&Undecodable>) -> Result<(), Refusal> {
+    found.map_or(Ok(()), |found| Err(Refusal::Unreadable { why: found.to_string() }))
+}
+
 fn new_era(world: &World, era: Era) -> Txn {
     let mut former: BTreeSet<Era> = BTreeSet::new();
     if let Some(cluster) = &world.cluster {
@@ -134,7 +141,7 @@ impl Recovery {
     }
 
     /// Pools that engines found on their disks and the store does not know.
-    fn pools(&mut self, world: &World) {
+    fn pools(&mut self, world: &World) -> Result<(), Refusal> {
         for (node, view) in &world.nodes {
             for (id, seen) in view.inventory.iter().flat_map(|inventory| &inventory.pools) {
                 let is_settled =
@@ -144,6 +151,7 @@ impl Recovery {
                 if world.pools.contains_key(id) || is_settled || is_buried {
                     continue;
                 }
+                refuse_unreadable(world.unreadable(&Key::Pool(*id)))?;
                 let carried = seen.carried.as_deref().cloned();
                 let mut pool = carried.unwrap_or_else(|| nameless(*id, *node));
                 pool.spec.node = *node;
@@ -163,6 +171,7 @@ impl Recovery {
                 self.step(Subject::Pool(*id), action, why);
             }
         }
+        Ok(())
     }
 
     fn volume(&mut self, world: &World, id: VolumeId, found: &Found<'_>, accepted: bool) {
@@ -231,7 +240,8 @@ impl Recovery {
             }
         }
         for (id, (held, copies)) in seen {
-            if world.snapshots.contains_key(&id) {
+            let is_unreadable = world.unreadable(&Key::Snapshot(id)).is_some();
+            if world.snapshots.contains_key(&id) || is_unreadable {
                 continue;
             }
             let name = free_name(world, "snapshot", &held.name, &id.0);
@@ -367,6 +377,12 @@ fn revived(
     absent: &[ReplicaId],
     epoch: Epoch,
 ) -> Volume {
+    let known = |host: &model::HostId| {
+        world.hosts.contains_key(host) || world.unreadable(&Key::Host(*host)).is_some()
+    };
+    let is_absent = |origin: SnapshotId| {
+        !world.snapshots.contains_key(&origin) && world.unreadable(&Key::Snapshot(origin)).is_none()
+    };
     let mut volume = carried.clone();
     let layout = &mut volume.layout;
     let stays = |id: &ReplicaId| found.copies.contains_key(id) || absent.contains(id);
@@ -386,13 +402,9 @@ fn revived(
     layout.target = None;
     layout.old_targets.clear();
     layout.switchover = None;
-    volume.spec.publish = volume
-        .spec
-        .publish
-        .filter(|publish| publish.hosts.iter().all(|host| world.hosts.contains_key(host)));
-    let known = |host: &model::HostId| world.hosts.contains_key(host);
+    volume.spec.publish = volume.spec.publish.filter(|publish| publish.hosts.iter().all(known));
     volume.layout.hosts.retain(|host, _| known(host));
-    if volume.spec.origin.is_some_and(|origin| !world.snapshots.contains_key(&origin)) {
+    if volume.spec.origin.is_some_and(is_absent) {
         volume.spec.origin = None;
     }
     volume.meta.name = free_name(world, "volume", &carried.meta.name, &carried.meta.id.0);

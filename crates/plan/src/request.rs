@@ -18,8 +18,8 @@ use alloc::{
 
 use model::{
     AttemptId, Buried, Bytes, Extra, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec,
-    Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn, VolumeId,
-    VolumeSpec,
+    Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn, Undecodable,
+    VolumeId, VolumeSpec,
 };
 
 use crate::World;
@@ -143,6 +143,9 @@ pub enum Refusal {
     /// It is well formed, but cannot be done now; `why` says what would have to change.
     #[error("{why}")]
     Impossible { why: String },
+    /// It depends on a record that does not decode, and so on what nobody knows.
+    #[error("{why}; look at the record with `holdfast doctor`")]
+    Unreadable { why: String },
     #[error("in use by {by}")]
     InUse { by: String },
     #[error(
@@ -171,6 +174,7 @@ pub fn admit(world: &World, request: &Request, if_spec: Option<u64>) -> Result<T
     if let Some(why) = world.read_only() {
         return Err(Refusal::ReadOnly { why: why.into() });
     }
+    refuse_unreadable(world, &Key::of(request.subject()))?;
     check_spec(world, request.subject(), if_spec)?;
     match request {
         Request::CreatePool { id, name, labels, spec } => {
@@ -326,11 +330,18 @@ fn refuse_buried(
     id: &impl core::fmt::Display,
     is_it: impl Fn(&Buried) -> bool,
 ) -> Result<(), Refusal> {
-    let holds = |view: &&crate::world::NodeView| view.tombstones.keys().any(&is_it);
-    match world.nodes.values().find(holds) {
+    let mut buried = world.tombstones().map(|(node, tombstone)| (node, tombstone.buried));
+    // The key of a tombstone says what is buried, also if its bytes do not decode.
+    let unreadable = world.quarantined.values().filter_map(|found| match found.key.parse() {
+        Ok(Key::Tombstone(node, buried)) => Some((node, buried)),
+        _ => None,
+    });
+    let found = buried.find(|(_, buried)| is_it(buried));
+    match found.or_else(|| unreadable.into_iter().find(|(_, buried)| is_it(buried))) {
         None => Ok(()),
-        Some(view) => {
-            let node = &view.record.meta.name;
+        Some((node, _)) => {
+            let name = world.node(node).map(|view| view.record.meta.name.clone());
+            let node = name.unwrap_or_else(|| format!("{node}"));
             let why = format!(
                 "id {id} was used before, and node {node} has yet to remove that: make a new id"
             );
@@ -339,6 +350,23 @@ fn refuse_buried(
     }
 }
 
-fn not_found(what: &str, id: &impl core::fmt::Display) -> Refusal {
-    Refusal::NotFound { what: format!("{what} {id}") }
+/// Why something that a request names cannot be had: there is none, or its record does not decode.
+fn not_found(world: &World, key: &Key) -> Refusal {
+    match refuse_unreadable(world, key) {
+        Err(refusal) => refusal,
+        Ok(()) => Refusal::NotFound { what: format!("{key}").replacen('/', " ", 1) },
+    }
+}
+
+fn refuse_unreadable(world: &World, key: &Key) -> Result<(), Refusal> {
+    world.unreadable(key).map_or(Ok(()), |found| Err(unreadable(found)))
+}
+
+fn unreadable(found: &Undecodable) -> Refusal {
+    Refusal::Unreadable { why: found.to_string() }
+}
+
+/// Refused because of a record that may name what the request is about.
+fn may_name(found: &Undecodable, what: &impl core::fmt::Display) -> Refusal {
+    Refusal::Unreadable { why: format!("{found}, and it may name {what}") }
 }

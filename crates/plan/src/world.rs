@@ -8,6 +8,7 @@ mod history;
 mod index;
 mod look;
 mod observe;
+mod unreadable;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -126,11 +127,9 @@ impl World {
                 .map(|membership| membership.revision),
             Key::Snapshot(id) => self.snapshots.get(id).map(|record| record.meta.revision),
             Key::Host(id) => self.hosts.get(id).map(|view| view.record.meta.revision),
-            Key::Tombstone(node, buried) => self
-                .nodes
-                .get(node)
-                .and_then(|view| view.tombstones.get(buried))
-                .map(|tombstone| tombstone.revision),
+            Key::Tombstone(node, buried) => {
+                self.tombstones_of(*node).get(buried).map(|tombstone| tombstone.revision)
+            }
             Key::Name(kind, name) => {
                 self.name_revisions.get(&(kind.clone(), name.clone())).copied()
             }
@@ -181,10 +180,7 @@ impl World {
             Record::Snapshot(snapshot) => self.put_snapshot(*snapshot, &mut touched),
             Record::Host(host) => self.put_host(*host, &mut touched),
             Record::Tombstone(tombstone) => {
-                if let Some(view) = self.nodes.get_mut(&tombstone.node) {
-                    view.orphans.remove(&tombstone.buried);
-                    view.tombstones.insert(tombstone.buried, *tombstone);
-                }
+                self.put_tombstone(*tombstone);
                 touch_mourners(key, &mut touched);
             }
             Record::Name(id) => {
@@ -223,9 +219,7 @@ impl World {
                 touched.extend(self.index.volumes_of_host(*id));
             }
             Key::Tombstone(node, buried) => {
-                if let Some(view) = self.nodes.get_mut(node) {
-                    view.tombstones.remove(buried);
-                }
+                self.remove_tombstone(*node, *buried);
                 touch_mourners(key, &mut touched);
             }
             Key::Name(kind, name) => {
@@ -251,23 +245,6 @@ impl World {
                 "the records are of schema {schema}, this controller knows {SCHEMA}: upgrade it"
             )
         })
-    }
-
-    /// Why a subject is left alone, if its own record does not decode.
-    pub fn quarantine(&self, subject: Subject) -> Option<&Undecodable> {
-        if self.quarantined.is_empty() {
-            return None;
-        }
-        let keys: [Option<Key>; 2] = match subject {
-            Subject::Volume(id) => [Some(Key::Volume(id)), Some(Key::Membership(id))],
-            Subject::Node(id) => [Some(Key::Node(id)), None],
-            Subject::Pool(id) => [Some(Key::Pool(id)), None],
-            Subject::Snapshot(id) => [Some(Key::Snapshot(id)), None],
-            Subject::Host(id) => [Some(Key::Host(id)), None],
-            Subject::Cluster => [Some(Key::Cluster), None],
-        };
-        let mut named = keys.iter().flatten();
-        named.find_map(|key| self.quarantined.get(&alloc::string::ToString::to_string(key)))
     }
 
     /// Recorded healthy copies of a volume: the fewer, the more urgent.

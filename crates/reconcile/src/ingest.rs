@@ -34,8 +34,7 @@ impl<P: Planner> Reconciler<P> {
         self.judge_again();
         let nodes = self.world.nodes.keys().copied().collect();
         self.replay_early(nodes);
-        let all: BTreeSet<Subject> = self.world.subjects().collect();
-        self.touch(all);
+        self.touch_everything();
     }
 
     pub(crate) fn changed(&mut self, revision: Revision, changes: Vec<Change>) {
@@ -72,12 +71,15 @@ impl<P: Planner> Reconciler<P> {
         };
         match Record::decode(&key, &entry.value, entry.modified) {
             Ok(record) => {
-                self.world.quarantined.remove(&entry.key);
+                let was_unreadable = self.world.quarantined.remove(&entry.key).is_some();
                 self.note_key(&key, &record, entry.created);
                 self.mark_configs(&key);
                 let touched = self.world.load(&key, record, entry.created, entry.modified);
                 self.mark_configs(&key);
                 self.touch(touched);
+                if was_unreadable {
+                    self.touch_everything();
+                }
             }
             Err(undecodable) => self.quarantine(&key, undecodable),
         }
@@ -91,7 +93,7 @@ impl<P: Planner> Reconciler<P> {
     }
 
     fn delete(&mut self, text: &str) {
-        self.world.quarantined.remove(text);
+        let was_unreadable = self.world.quarantined.remove(text).is_some();
         let Ok(key) = text.parse::<Key>() else { return };
         if key == Key::Leader {
             self.leader_gone();
@@ -107,6 +109,15 @@ impl<P: Planner> Reconciler<P> {
             self.delivery.mark_every_node(&key);
         }
         self.touch(touched);
+        if was_unreadable {
+            self.touch_everything();
+        }
+    }
+
+    /// Whatever a record that did not decode might have named waited for it.
+    fn touch_everything(&mut self) {
+        let all: BTreeSet<Subject> = self.world.subjects().collect();
+        self.touch(all);
     }
 
     fn note_key(&mut self, key: &Key, record: &Record, created: Revision) {

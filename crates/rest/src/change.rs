@@ -130,10 +130,8 @@ impl Wish {
 
     /// The planner's request for it: names become ids here, and the planner judges the rest.
     pub(crate) fn request(&self, world: &World) -> Result<Request, Problem> {
-        if let Some(kind) = self.kind().filter(|_| self.if_match.is_some())
-            && subject(world, kind, &self.name).is_none()
-        {
-            return Err(Problem::not_found(kind.noun(), &self.name));
+        if let Some(kind) = self.kind().filter(|_| self.if_match.is_some()) {
+            subject(world, kind, &self.name)?;
         }
         let name = self.name.as_str();
         match (&self.operation, &self.body) {
@@ -208,6 +206,11 @@ impl Wish {
 
     fn put_volume(&self, world: &World, put: &VolumePut) -> Result<Request, Problem> {
         let known = volume_id(world, &self.name);
+        if let Err(unreadable) = &known
+            && &*unreadable.code == "unreadable"
+        {
+            return Err(unreadable.clone());
+        }
         let stored = known.as_ref().ok().and_then(|id| world.volume(*id));
         refuse_unknown(&put.spec, stored.map(|view| &view.record.spec))?;
         let Ok(id) = known else {

@@ -1,5 +1,6 @@
 //! What went wrong, in the shape of RFC 9457 with a code that stays.
 
+use model::Undecodable;
 use plan::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,7 @@ pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("conflict", 409, "The resource is not as the request supposes"),
     ("in-use", 409, "The resource is in use"),
     ("name-taken", 409, "The name is taken"),
+    ("unreadable", 409, "A record that this depends on cannot be read"),
     ("no-such-revision", 410, "The store does not keep that revision"),
     ("plan-changed", 412, "The plan is not the one that was shown"),
     ("stale-revision", 412, "The spec changed since it was read"),
@@ -81,6 +83,11 @@ impl Problem {
         problem
     }
 
+    pub(crate) fn unreadable(found: &Undecodable) -> Self {
+        let detail = format!("{found}; look at the record with `holdfast doctor`");
+        Self::new("unreadable", detail)
+    }
+
     pub(crate) fn not_found(what: &str, name: &str) -> Self {
         Self::new("not-found", format!("there is no {what} {name:?}"))
     }
@@ -100,6 +107,7 @@ impl From<Refusal> for Problem {
             Refusal::StaleSpec { .. } => Self::new("stale-revision", detail),
             Refusal::Conflict { .. } => Self::new("conflict", detail),
             Refusal::Impossible { .. } => Self::new("impossible", detail),
+            Refusal::Unreadable { .. } => Self::new("unreadable", detail),
             Refusal::InUse { .. } => Self::new("in-use", detail),
             Refusal::ReadOnly { .. } => Self::new("read-only", detail),
             Refusal::NotLeading => Self::new("not-leading", detail),

@@ -334,7 +334,7 @@ fn choose(seen: &Seen<'_>, wish: Result<Wish, Problem>) -> Result<ChosenWish, St
         return Err(Problem::new("unavailable", "the store is not loaded yet").into());
     }
     let request = wish.request(seen.world)?;
-    let is_there = |kind| subject(seen.world, kind, &wish.name).is_some();
+    let is_there = |kind| subject(seen.world, kind, &wish.name).is_ok();
     let known = wish.kind().is_some_and(is_there);
     let is_looked_at = wish.is_dry || wish.if_plan.is_some();
     let chosen = Chosen { request, if_spec: wish.if_match, kept: (wish, known) };

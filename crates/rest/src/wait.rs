@@ -59,14 +59,22 @@ impl Condition {
         if kind.is_part() {
             return self.check_part(world, kind, name);
         }
-        let Some(subject) = subject(world, kind, name) else {
-            return if self == Self::Gone { Progress::Met } else { Progress::Absent };
+        let subject = match subject(world, kind, name) {
+            Ok(subject) => subject,
+            // It is there, and nobody knows how.
+            Err(problem) if &*problem.code == "unreadable" => return Progress::NotYet,
+            Err(_) if self == Self::Gone => return Progress::Met,
+            Err(_) => return Progress::Absent,
         };
         let met = match self {
             Self::Gone => false,
             Self::Healthy => is_healthy(world, subject),
             Self::Drained => match subject {
-                Subject::Node(id) => world.index.volume_ids_on(id).next().is_none(),
+                // What nobody can read may be on it.
+                Subject::Node(id) => {
+                    world.index.volume_ids_on(id).next().is_none()
+                        && world.unreadable_volume().is_none()
+                }
                 _ => return Progress::Failed("only a node is drained".into()),
             },
             Self::Available => return available(world, subject),
@@ -100,15 +108,14 @@ impl Condition {
     }
 }
 
-pub(crate) fn subject(world: &World, kind: Kind, name: &str) -> Option<Subject> {
-    let found = match kind {
+pub(crate) fn subject(world: &World, kind: Kind, name: &str) -> Result<Subject, Problem> {
+    match kind {
         Kind::Nodes => node_id(world, name).map(Subject::Node),
         Kind::Pools => pool_id(world, name).map(Subject::Pool),
         Kind::Snapshots => snapshot_id(world, name).map(Subject::Snapshot),
         Kind::Hosts => host_id(world, name).map(Subject::Host),
         _ => volume_id(world, name).map(Subject::Volume),
-    };
-    found.ok()
+    }
 }
 
 fn is_healthy(world: &World, subject: Subject) -> bool {

@@ -192,6 +192,11 @@ fn drain(world: &World, subject: Subject) -> Vec<Cause> {
     };
     let mut left: Vec<Cause> =
         world.index.volume_ids_on(id).filter_map(|volume| left_here(world, id, volume)).collect();
+    if let Some(found) = world.unreadable_volume() {
+        let words = format!("the drain may not be over: {found}, and it may have a copy here");
+        let next_step = Some("look at the record with `holdfast doctor`".to_owned());
+        left.push(Cause { words, next_step, because: Vec::new() });
+    }
     if left.is_empty() {
         let name = &view.record.meta.name;
         let next_step =

@@ -29,6 +29,7 @@ mod clears_tombstones_unseen;
 mod deletes_on_absence;
 mod deletes_unasked;
 mod skips_tombstones;
+mod takes_unreadable_for_deleted;
 
 mod exposes_early;
 mod finishes_snapshots_early;
@@ -104,6 +105,7 @@ pub fn broken_brains() -> Vec<BrokenBrain> {
         deletes_on_absence::brain(),
         deletes_unasked::brain(),
         skips_tombstones::brain(),
+        takes_unreadable_for_deleted::brain(),
         exposes_early::brain(),
         finishes_snapshots_early::brain(),
         places_beside_itself::brain(),

@@ -78,6 +78,8 @@ cases![
     garbled_membership_is_waited_for,
     garbled_node_and_pool_records,
     garbled_record_quarantines_one_volume,
+    garbled_volume_holds_its_hardware,
+    garbled_volume_keeps_its_snapshots,
     isolated_target_stops_by_itself,
     last_copy_is_never_dropped,
     late_tick_kills_nobody,

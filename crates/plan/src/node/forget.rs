@@ -1,6 +1,6 @@
 //! A node that will never return: its record goes when nothing refers to it any more.
 
-use alloc::vec::Vec;
+use alloc::{string::ToString, vec::Vec};
 
 use model::{Subject, Wait};
 
@@ -14,6 +14,11 @@ pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Op
     let pools = world.index.pools_of.get(&id).is_some_and(|pools| !pools.is_empty());
     if pools || world.index.volumes_on(id).next().is_some() {
         waits.push(Wait::NodeEmptied { node: id });
+        return None;
+    }
+    // A volume or pool that nobody can read may be on it.
+    if let Some(unreadable) = world.unreadable_on_nodes() {
+        waits.push(Wait::Quarantined { why: unreadable.to_string() });
         return None;
     }
     Some(Step { subject, action: Action::ForgetNode, why: Why::Asked })

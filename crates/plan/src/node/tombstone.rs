@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Buried, Inventory, Liveness, Observed, PoolHealth, Subject, Tombstone, Wait};
+use model::{Buried, Inventory, Key, Liveness, Observed, PoolHealth, Subject, Tombstone, Wait};
 
 use crate::{Action, Step, Why, World};
 
@@ -16,7 +16,7 @@ pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Op
     let is_done = |tombstone: &Tombstone| match &tombstone.buried {
         // Nothing of a pool that nobody has a record of can be told to its node.
         Buried::Replica { pool, .. } | Buried::Snapshot { pool, .. }
-            if !world.pools.contains_key(pool) =>
+            if !world.pools.contains_key(pool) && world.unreadable(&Key::Pool(*pool)).is_none() =>
         {
             true
         }

@@ -1,14 +1,14 @@
 //! Requests about nodes.
 
-use alloc::format;
+use alloc::{format, string::String};
 
 use model::{Key, Labels, Node, NodeId, Record, Txn, validate};
 
-use super::{Refusal, not_found};
+use super::{Refusal, may_name, not_found, refuse_unreadable};
 use crate::{World, world::NodeView};
 
 fn get(world: &World, id: NodeId) -> Result<&NodeView, Refusal> {
-    world.node(id).ok_or_else(|| not_found("node", &id))
+    world.node(id).ok_or_else(|| not_found(world, &Key::Node(id)))
 }
 
 pub(super) fn change(
@@ -33,9 +33,9 @@ pub(super) fn label(world: &World, id: NodeId, labels: &Labels) -> Result<Txn, R
 
 /// Refused while it holds the last healthy copy of something.
 pub(super) fn forget(world: &World, id: NodeId) -> Result<Txn, Refusal> {
-    get(world, id)?;
+    let name = &get(world, id)?.record.meta.name;
     for volume in world.index.volume_ids_on(id) {
-        if let Some(name) = last_copy(world, volume, |replica| replica.node == id) {
+        if let Some(name) = last_copy(world, volume, |replica| replica.node == id)? {
             let why = format!(
                 "node {id} holds the last healthy copy of volume {name}; promote another copy of \
                  it, or delete it, first"
@@ -43,20 +43,29 @@ pub(super) fn forget(world: &World, id: NodeId) -> Result<Txn, Refusal> {
             return Err(Refusal::Impossible { why });
         }
     }
+    if let Some(found) = world.unreadable_on_nodes() {
+        return Err(may_name(found, &format!("node {name}")));
+    }
     change(world, id, |record| record.spec.forgotten = true)
 }
 
-/// The name of the volume if all its healthy copies are among those named.
+/// The name of the volume if all its healthy copies are among those named. Who is healthy, only the
+/// membership record says.
 pub(super) fn last_copy(
     world: &World,
     volume: model::VolumeId,
     is_named: impl Fn(&model::Replica) -> bool,
-) -> Option<alloc::string::String> {
-    let view = world.volume(volume)?;
-    let membership = view.membership.as_ref()?;
-    let mut healthy =
-        view.record.layout.replicas.iter().filter(|r| membership.is_healthy(r.id)).peekable();
-    healthy.peek()?;
+) -> Result<Option<String>, Refusal> {
+    let Some(view) = world.volume(volume).filter(|view| !view.record.spec.deleting) else {
+        return Ok(None);
+    };
+    refuse_unreadable(world, &Key::Membership(volume))?;
+    let Some(membership) = &view.membership else { return Ok(None) };
+    let replicas = view.record.layout.replicas.iter();
+    let mut healthy = replicas.filter(|replica| membership.is_healthy(replica.id)).peekable();
+    if healthy.peek().is_none() {
+        return Ok(None);
+    }
     let elsewhere = healthy.any(|replica| !is_named(replica) && !world.is_forgotten(replica));
-    (!elsewhere && !view.record.spec.deleting).then(|| view.record.meta.name.clone())
+    Ok((!elsewhere).then(|| view.record.meta.name.clone()))
 }

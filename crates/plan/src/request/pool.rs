@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use model::{Buried, Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
 
-use super::{Refusal, claim_name, node::last_copy, not_found, refuse_buried};
+use super::{Refusal, claim_name, may_name, node::last_copy, not_found, refuse_buried};
 use crate::World;
 
 pub(super) fn create(
@@ -23,7 +23,7 @@ pub(super) fn create(
         return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
     }
     refuse_buried(world, &id, |buried| matches!(buried, Buried::Pool { pool } if *pool == id))?;
-    let node = world.node(spec.node).ok_or_else(|| not_found("node", &spec.node))?;
+    let node = world.node(spec.node).ok_or_else(|| not_found(world, &Key::Node(spec.node)))?;
     if node.record.spec.forgotten {
         return Err(Refusal::Conflict { why: format!("node {} is being forgotten", spec.node) });
     }
@@ -35,7 +35,7 @@ pub(super) fn create(
 }
 
 fn change(world: &World, id: PoolId, change: impl FnOnce(&mut PoolSpec)) -> Result<Txn, Refusal> {
-    let old = &world.pools.get(&id).ok_or_else(|| not_found("pool", &id))?.record;
+    let old = &world.pools.get(&id).ok_or_else(|| not_found(world, &Key::Pool(id)))?.record;
     let mut new = old.clone();
     change(&mut new.spec);
     if new == *old {
@@ -64,12 +64,13 @@ pub(super) fn delete(world: &World, id: PoolId) -> Result<Txn, Refusal> {
         let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
         return Err(Refusal::InUse { by: format!("volumes {}{tail}", named.join(", ")) });
     }
+    refuse_unread_users(world, id)?;
     change(world, id, |spec| spec.deleting = true)
 }
 
 pub(super) fn forget(world: &World, id: PoolId) -> Result<Txn, Refusal> {
     for (volume, _) in users(world, id) {
-        if let Some(name) = last_copy(world, volume, |replica| replica.pool == id) {
+        if let Some(name) = last_copy(world, volume, |replica| replica.pool == id)? {
             let why = format!(
                 "pool {id} holds the last healthy copy of volume {name}; promote another copy of \
                  it, or delete it, first"
@@ -77,5 +78,15 @@ pub(super) fn forget(world: &World, id: PoolId) -> Result<Txn, Refusal> {
             return Err(Refusal::Impossible { why });
         }
     }
+    refuse_unread_users(world, id)?;
     change(world, id, |spec| spec.forgotten = true)
+}
+
+/// A volume whose record does not decode may have a replica in the pool, and its last one.
+fn refuse_unread_users(world: &World, id: PoolId) -> Result<(), Refusal> {
+    let name = world.pools.get(&id).map(|view| &view.record.meta.name);
+    match (world.unreadable_volume(), name) {
+        (Some(found), Some(name)) => Err(may_name(found, &format!("pool {name}"))),
+        _ => Ok(()),
+    }
 }

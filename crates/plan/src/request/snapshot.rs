@@ -7,7 +7,7 @@ use model::{
     SnapshotSpec, Time, Txn, VolumeId, limits::SNAPSHOTS_PER_VOLUME_MAX, validate,
 };
 
-use super::{Refusal, claim_name, not_found, refuse_buried, volume};
+use super::{Refusal, claim_name, may_name, not_found, refuse_buried, volume};
 use crate::World;
 
 pub(super) fn create(
@@ -47,7 +47,7 @@ pub(super) fn create(
 }
 
 pub(super) fn delete(world: &World, id: SnapshotId) -> Result<Txn, Refusal> {
-    let old = world.snapshots.get(&id).ok_or_else(|| not_found("snapshot", &id))?;
+    let old = world.snapshots.get(&id).ok_or_else(|| not_found(world, &Key::Snapshot(id)))?;
     if old.spec.deleting {
         return Ok(Txn::default());
     }
@@ -59,6 +59,9 @@ pub(super) fn delete(world: &World, id: SnapshotId) -> Result<Txn, Refusal> {
     if let Some(view) = young {
         let by = format!("volume {}, which is being made from it", view.record.meta.name);
         return Err(Refusal::InUse { by });
+    }
+    if let Some(found) = world.unreadable_clone() {
+        return Err(may_name(found, &format!("snapshot {}", old.meta.name)));
     }
     let mut new = old.clone();
     new.spec.deleting = true;

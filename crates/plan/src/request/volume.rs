@@ -8,7 +8,7 @@ use model::{
     TargetStage, Txn, Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
 };
 
-use super::{Drill, Refusal, claim_name, not_found, refuse_buried};
+use super::{Drill, Refusal, claim_name, may_name, not_found, refuse_buried, refuse_unreadable};
 use crate::{
     World, mint,
     placement::{self, Ask},
@@ -18,7 +18,7 @@ use crate::{
 
 /// The volume, if it is there and not on its way out.
 pub(super) fn get(world: &World, id: VolumeId) -> Result<&VolumeView, Refusal> {
-    let view = world.volume(id).ok_or_else(|| not_found("volume", &id))?;
+    let view = world.volume(id).ok_or_else(|| not_found(world, &Key::Volume(id)))?;
     if view.record.spec.deleting {
         let why = format!("volume {} is being deleted", view.record.meta.name);
         return Err(Refusal::Conflict { why });
@@ -129,7 +129,8 @@ fn origin_pools(
     origin: SnapshotId,
     spec: &VolumeSpec,
 ) -> Result<BTreeSet<PoolId>, Refusal> {
-    let snapshot = world.snapshots.get(&origin).ok_or_else(|| not_found("snapshot", &origin))?;
+    let found = world.snapshots.get(&origin);
+    let snapshot = found.ok_or_else(|| not_found(world, &Key::Snapshot(origin)))?;
     if snapshot.layout.stage != SnapshotStage::Ready || snapshot.spec.deleting {
         let why = format!("snapshot {} is not ready", snapshot.meta.name);
         return Err(Refusal::Conflict { why });
@@ -138,11 +139,18 @@ fn origin_pools(
         let limit = format!("at least the snapshot's {}", snapshot.layout.size);
         return Err(Invalid::new("spec.size", spec.size, limit).into());
     }
-    Ok(world.pools_holding(origin))
+    // Where its copies are, only the record of its volume says.
+    refuse_unreadable(world, &Key::Volume(snapshot.spec.volume))?;
+    let pools = world.pools_holding(origin);
+    if pools.is_empty() {
+        let why = format!("no pool is known to hold snapshot {}", snapshot.meta.name);
+        return Err(Refusal::Impossible { why });
+    }
+    Ok(pools)
 }
 
 pub(super) fn delete(world: &World, id: VolumeId, with_snapshots: bool) -> Result<Txn, Refusal> {
-    let view = world.volume(id).ok_or_else(|| not_found("volume", &id))?;
+    let view = world.volume(id).ok_or_else(|| not_found(world, &Key::Volume(id)))?;
     if view.record.spec.deleting {
         return Ok(Txn::default());
     }
@@ -151,6 +159,9 @@ pub(super) fn delete(world: &World, id: VolumeId, with_snapshots: bool) -> Resul
     if let Some(snapshot) = first.filter(|_| !with_snapshots) {
         let by = format!("snapshot {}; delete it first, or with the volume", snapshot.meta.name);
         return Err(Refusal::InUse { by });
+    }
+    if let Some(found) = world.unreadable_snapshot().filter(|_| !with_snapshots) {
+        return Err(may_name(found, &format!("volume {}", view.record.meta.name)));
     }
     let txn = write(view, VolumeSpec { deleting: true, ..view.record.spec.clone() });
     // The name is free at once: a new volume under it has another id, and so another NQN.
@@ -218,7 +229,7 @@ pub(super) fn publish(world: &World, id: VolumeId, publish: Publish) -> Result<T
     }
     publish.validate(old.access, world.now)?;
     if let Some(host) = publish.hosts.iter().find(|host| !world.hosts.contains_key(host)) {
-        return Err(not_found("host", host));
+        return Err(not_found(world, &Key::Host(*host)));
     }
     let mut spec = old.clone();
     spec.severed.retain(|host| !publish.hosts.contains(host));
@@ -258,7 +269,7 @@ pub(super) fn share(
         return Err(Refusal::Conflict { why });
     }
     if let Some(host) = consumers.iter().find(|host| !world.hosts.contains_key(host)) {
-        return Err(not_found("host", host));
+        return Err(not_found(world, &Key::Host(*host)));
     }
     spec.share = (!consumers.is_empty())
         .then(|| ShareSpec { consumers: consumers.clone(), extra: Extra::new() });
@@ -300,6 +311,7 @@ pub(super) fn promote(
     if view.record.layout.promotions.contains(&promotion.attempt) {
         return Ok(Txn::default());
     }
+    refuse_unreadable(world, &Key::Membership(view.record.meta.id))?;
     let Some(membership) = &view.membership else {
         let why = "its membership record is missing: recover it first".to_string();
         return Err(Refusal::Impossible { why });
@@ -315,7 +327,7 @@ pub(super) fn promote(
     if let Some(id) = promotion.replica
         && look.copy(id).is_none()
     {
-        return Err(not_found("replica", &id));
+        return Err(Refusal::NotFound { what: format!("replica {id}") });
     }
     Ok(write(view, VolumeSpec { promote: Some(promotion), ..view.record.spec.clone() }))
 }

@@ -64,7 +64,7 @@ fn place(
 
 fn serve(look: &Look<'_>, share: &ShareLayout, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let server = look.world.hosts.get(&share.server);
-    if server.is_none_or(|view| view.liveness == Liveness::Dead) {
+    if look.world.host_liveness(share.server) == Liveness::Dead {
         let reason = "the share's server is gone".into();
         return place(look, Some(share), Why::Failed { reason }, waits);
     }
@@ -131,8 +131,7 @@ fn end(look: &Look<'_>, share: &ShareLayout, waits: &mut Vec<Wait>) -> Option<(A
     if share.stage != ShareStage::Stopping {
         return Some((advance(look, share, ShareStage::Stopping, None), Why::Asked));
     }
-    let dead =
-        look.world.hosts.get(&share.server).is_none_or(|view| view.liveness == Liveness::Dead);
+    let dead = look.world.host_liveness(share.server) == Liveness::Dead;
     if dead || stopped(look, share.server) {
         return Some((Action::EndShare, Why::Observed));
     }

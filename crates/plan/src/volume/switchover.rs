@@ -80,7 +80,7 @@ fn go_on(look: &Look<'_>, switchover: &Switchover, waits: &mut Vec<Wait>) -> Opt
 /// blocks a switchover.
 fn unreplaced(look: &Look<'_>, epoch: model::Epoch) -> Option<Wait> {
     for (host, stage) in &look.volume.layout.hosts {
-        let liveness = look.world.hosts.get(host).map_or(Liveness::Dead, |view| view.liveness);
+        let liveness = look.world.host_liveness(*host);
         if *stage != HostStage::Admitted || liveness == Liveness::Dead {
             continue;
         }

@@ -6,8 +6,8 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use model::{
-    Buried, Epoch, HostStage, InstanceId, Liveness, NodeId, Observed, PathHealth, SwitchoverCause,
-    Target, TargetHealth, TargetStage, Wait,
+    Buried, Epoch, HostStage, InstanceId, Key, Liveness, NodeId, Observed, PathHealth,
+    SwitchoverCause, Target, TargetHealth, TargetStage, Wait,
     limits::{PATH_FAILED_GRACE, TARGET_START_MAX, TARGET_STOP_MAX},
 };
 
@@ -79,7 +79,9 @@ pub(super) fn wants_successor(look: &Look<'_>) -> bool {
 /// Why the target must be given up, if it must.
 pub(super) fn loss(look: &Look<'_>, target: &Target) -> Option<SwitchoverCause> {
     let Some(node) = look.world.node(target.node).filter(|n| !n.record.spec.forgotten) else {
-        return Some(SwitchoverCause::NodeDead);
+        // A node whose record does not decode may be alive and serve.
+        let is_gone = look.world.unreadable(&Key::Node(target.node)).is_none();
+        return is_gone.then_some(SwitchoverCause::NodeDead);
     };
     if node.record.layout.instance != Some(target.instance) {
         return Some(SwitchoverCause::ProcessGone);

@@ -8,9 +8,9 @@ use alloc::{
 use core::cmp::Reverse;
 
 use model::{
-    Bytes, Host, HostId, Key, Liveness, Membership, Node, NodeId, Observed, Pool, PoolHealth,
-    PoolId, Record, Replica, ReplicaId, Snapshot, SnapshotId, SnapshotStage, Subject, Txn, Volume,
-    VolumeId, Write,
+    Buried, Bytes, Host, HostId, Key, Liveness, Membership, Node, NodeId, Observed, Pool,
+    PoolHealth, PoolId, Record, Replica, ReplicaId, Snapshot, SnapshotId, SnapshotStage, Subject,
+    Tombstone, Txn, Volume, VolumeId, Write,
 };
 
 use super::{HostView, NodeView, PoolView, Touched, VolumeView, World};
@@ -34,6 +34,8 @@ pub struct Indexes {
     pub pools_of: BTreeMap<NodeId, BTreeSet<PoolId>>,
     /// Membership records that came before their volume's, or without one.
     pub strays: BTreeMap<VolumeId, Membership>,
+    /// Tombstones of nodes whose records came later, or do not decode.
+    stray_tombstones: BTreeMap<NodeId, BTreeMap<Buried, Tombstone>>,
     /// Slots that commits in flight will take, by node.
     pledged_rebuilds: BTreeMap<NodeId, usize>,
 }
@@ -198,11 +200,12 @@ pub fn hosts_of(volume: &Volume) -> impl Iterator<Item = HostId> + '_ {
 impl World {
     pub(super) fn put_node(&mut self, node: Node, touched: &mut Touched) {
         let id = node.meta.id;
+        let strays = self.index.stray_tombstones.remove(&id).unwrap_or_default();
         let view = self.nodes.entry(id).or_insert_with(|| NodeView {
             record: node.clone(),
             liveness: Liveness::Unknown,
             inventory: None,
-            tombstones: BTreeMap::new(),
+            tombstones: strays,
             orphans: BTreeMap::new(),
         });
         let other = view.record.layout.instance != node.layout.instance;
@@ -215,6 +218,40 @@ impl World {
         }
         self.touch_all_on(id, touched);
         self.reorder_pools_of(id);
+    }
+
+    pub(super) fn put_tombstone(&mut self, tombstone: Tombstone) {
+        let Tombstone { node, buried, .. } = tombstone;
+        let Some(view) = self.nodes.get_mut(&node) else {
+            let strays = self.index.stray_tombstones.entry(node).or_default();
+            strays.insert(buried, tombstone);
+            return;
+        };
+        view.orphans.remove(&buried);
+        view.tombstones.insert(buried, tombstone);
+    }
+
+    pub(super) fn remove_tombstone(&mut self, node: NodeId, buried: Buried) {
+        if let Some(view) = self.nodes.get_mut(&node) {
+            view.tombstones.remove(&buried);
+        }
+        if let Some(strays) = self.index.stray_tombstones.get_mut(&node) {
+            strays.remove(&buried);
+        }
+    }
+
+    /// What a node has yet to destroy, also while the node's own record does not decode.
+    pub fn tombstones_of(&self, node: NodeId) -> &BTreeMap<Buried, Tombstone> {
+        const NONE: &BTreeMap<Buried, Tombstone> = &BTreeMap::new();
+        let known = self.nodes.get(&node).map(|view| &view.tombstones);
+        known.or_else(|| self.index.stray_tombstones.get(&node)).unwrap_or(NONE)
+    }
+
+    /// What any node has yet to destroy, and which node.
+    pub fn tombstones(&self) -> impl Iterator<Item = (NodeId, &Tombstone)> + '_ {
+        let known = self.nodes.values().flat_map(|view| view.tombstones.values());
+        let strays = self.index.stray_tombstones.values().flat_map(BTreeMap::values);
+        known.chain(strays).map(|tombstone| (tombstone.node, tombstone))
     }
 
     /// Everything that looks at a node: the volumes on it with their snapshots, its pools, and the

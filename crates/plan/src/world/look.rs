@@ -1,7 +1,7 @@
 //! Looking at the outside through rule 5: unknown is a value.
 
 use model::{
-    Epoch, HostId, HostInventory, Liveness, NodeId, Observed, PoolHealth, PoolId, PoolSeen,
+    Epoch, HostId, HostInventory, Key, Liveness, NodeId, Observed, PoolHealth, PoolId, PoolSeen,
     Replica, ReplicaHealth, ReplicaSeen, Revision, Target, TargetSeen, Volume,
 };
 
@@ -55,6 +55,15 @@ impl core::fmt::Display for Loss {
 impl World {
     pub fn liveness(&self, node: NodeId) -> Liveness {
         self.nodes.get(&node).map_or(Liveness::Unknown, |view| view.liveness)
+    }
+
+    /// A host without a record will never answer; one whose record does not decode may.
+    pub fn host_liveness(&self, host: HostId) -> Liveness {
+        match self.hosts.get(&host) {
+            Some(view) => view.liveness,
+            None if self.unreadable(&Key::Host(host)).is_some() => Liveness::Unknown,
+            None => Liveness::Dead,
+        }
     }
 
     /// A pool as its living engine reports it.
@@ -144,7 +153,11 @@ impl World {
 
     /// A living host's report that has caught up with this revision.
     pub fn host_seen(&self, host: HostId, at: Revision) -> Observed<&HostInventory> {
-        let Some(view) = self.hosts.get(&host) else { return Observed::Absent };
+        let Some(view) = self.hosts.get(&host) else {
+            // A host that nobody could read of may still have its paths.
+            let is_gone = self.unreadable(&Key::Host(host)).is_none();
+            return if is_gone { Observed::Absent } else { Observed::Unknown };
+        };
         match &view.inventory {
             Some(inventory) if view.liveness == Liveness::Alive && inventory.generation >= at => {
                 Observed::Present(inventory)

@@ -22,6 +22,7 @@ mod status;
 mod surplus;
 mod switchover;
 mod target;
+mod unreadable;
 mod world;
 
 use fixtures::{Lab, Scene};

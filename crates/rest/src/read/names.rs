@@ -1,13 +1,13 @@
 //! Ids and names: users say either, and read names.
 
-use model::{HostId, NodeId, PoolId, SnapshotId, VolumeId};
+use model::{HostId, Key, NodeId, PoolId, SnapshotId, VolumeId};
 use plan::World;
 use uuid::Uuid;
 
 use crate::Problem;
 
 macro_rules! by_name {
-    ($function:ident, $id:ident, $field:ident, $kind:literal) => {
+    ($function:ident, $id:ident, $variant:ident, $field:ident, $kind:literal) => {
         /// The id of an id or a name.
         pub(crate) fn $function(world: &World, text: &str) -> Result<$id, Problem> {
             let id = text.parse::<$id>().ok().filter(|id| world.$field.contains_key(id));
@@ -16,21 +16,36 @@ macro_rules! by_name {
                 world.names.get(&key).and_then(|id| id.parse().ok())
             };
             let found = id.or_else(named).filter(|id| world.$field.contains_key(id));
-            found.ok_or_else(|| Problem::not_found($kind, text))
+            // A record that does not decode is there: its name still leads to its id.
+            let unread = || text.parse::<$id>().ok().or_else(named).map(Key::$variant);
+            found.ok_or_else(|| absent(world, unread(), $kind, text))
         }
     };
 }
 
-by_name!(pool_id, PoolId, pools, "pool");
-by_name!(volume_id, VolumeId, volumes, "volume");
-by_name!(snapshot_id, SnapshotId, snapshots, "snapshot");
+by_name!(pool_id, PoolId, Pool, pools, "pool");
+by_name!(volume_id, VolumeId, Volume, volumes, "volume");
+by_name!(snapshot_id, SnapshotId, Snapshot, snapshots, "snapshot");
+
+/// Why nothing is shown of something: there is none, or its record does not decode.
+fn absent(world: &World, key: Option<Key>, kind: &str, text: &str) -> Problem {
+    match key.and_then(|key| world.unreadable(&key)) {
+        Some(found) => Problem::unreadable(found),
+        None => Problem::not_found(kind, text),
+    }
+}
 
 /// Also by the name of a record whose name another one had first: engines name themselves.
 pub(crate) fn node_id(world: &World, text: &str) -> Result<NodeId, Problem> {
     let id = text.parse().ok().filter(|id| world.nodes.contains_key(id));
     let named = || world.nodes.values().map(|view| &view.record.meta).find(|m| m.name == text);
     let found = id.or_else(|| named().map(|meta| meta.id));
-    found.ok_or_else(|| Problem::not_found("node", text))
+    let unread = || {
+        let named = world.names.get(&("node".to_owned(), text.to_owned()));
+        let id = text.parse().ok().or_else(|| named?.parse().ok());
+        id.map(Key::Node)
+    };
+    found.ok_or_else(|| absent(world, unread(), "node", text))
 }
 
 /// Hosts name themselves; of several with one name, only the id tells them apart.
@@ -46,7 +61,7 @@ pub(crate) fn host_id(world: &World, text: &str) -> Result<HostId, Problem> {
             let detail = format!("several hosts are named {text:?}: say which by its id");
             Err(Problem::new("conflict", detail))
         }
-        (None, _) => Err(Problem::not_found("host", text)),
+        (None, _) => Err(absent(world, text.parse().ok().map(Key::Host), "host", text)),
     }
 }
 

@@ -55,6 +55,7 @@ caught! {
     a_brain_that_deletes_on_absence_is_caught: "deletes-on-absence" from 27;
     a_brain_that_deletes_unasked_is_caught: "deletes-unasked" from 1;
     a_brain_that_skips_tombstones_is_caught: "skips-tombstones" from 1;
+    a_brain_that_takes_unreadable_for_deleted_is_caught: "takes-unreadable-for-deleted" from 1;
     a_brain_that_exposes_early_is_caught: "exposes-early" from 2;
     a_brain_that_finishes_snapshots_early_is_caught: "finishes-snapshots-early" from 1;
     a_brain_that_places_beside_itself_is_caught: "places-beside-itself" from 1;
