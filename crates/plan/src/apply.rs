@@ -26,8 +26,8 @@ pub fn apply(world: &World, step: &Step) -> Option<Txn> {
     }
 }
 
-/// Hands something to its node's tombstones; a forgotten or unknown node gets none. One whose record
-/// does not decode gets it, and is told when the record can be read again.
+/// Hands something to its node's tombstones; a forgotten or unknown node gets none. One whose
+/// record does not decode gets it, and is told when the record can be read again.
 fn bury(world: &World, txn: Txn, node: NodeId, buried: Buried) -> Txn {
     let reachable = match world.node(node) {
         Some(view) => !view.record.spec.forgotten,
