@@ -298,6 +298,7 @@ impl<D: Clone> Target<D> {
         if self.is_over() {
             return self.refuse(input, out);
         }
+        let taken = self.taken_snapshots();
         let turn = &mut Turn { now, out };
         match input {
             Input::Config(item) => self.configure(turn, item),
@@ -314,6 +315,10 @@ impl<D: Clone> Target<D> {
             Input::Tick => self.tick(turn),
         }
         self.advance(turn);
+        // It follows from much that is not told for itself: who counts, what they hold, the config.
+        if self.taken_snapshots() != taken {
+            turn.put(Output::Seen);
+        }
     }
 
     /// Nothing is served any more: hosts are sent away, all else is late.

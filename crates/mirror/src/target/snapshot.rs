@@ -47,10 +47,6 @@ impl<D: Clone> Target<D> {
         }
         if self.freeze.is_none() && core::mem::take(&mut self.is_snapshot_due) {
             let next = self.next_snapshot();
-            // What is taken already, by a predecessor perhaps, is reported from now on.
-            if !self.item.snapshots.is_empty() {
-                turn.put(Output::Seen);
-            }
             let (roster, stage) = (self.record.roster, Stage::Drain);
             self.freeze = next.map(|item| Freeze { item, roster, stage });
         }
@@ -71,7 +67,8 @@ impl<D: Clone> Target<D> {
     /// said: should this target die now, its successor would still count on that replica, find it
     /// without the snapshot, and take the snapshot anew on all.
     pub(super) fn taken_snapshots(&self) -> BTreeMap<AttemptId, BTreeSet<ReplicaId>> {
-        if self.phase != Phase::Serving || !self.is_membership_settled() {
+        let is_asked = !self.item.snapshots.is_empty();
+        if !is_asked || self.phase != Phase::Serving || !self.is_membership_settled() {
             return BTreeMap::new();
         }
         let is_reported = |item: &&SnapshotItem| {
