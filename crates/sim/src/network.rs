@@ -9,6 +9,8 @@ pub struct Network {
     /// Nothing goes from the first to the second until then.
     cuts: Vec<(Party, Party, Time)>,
     pub weather: Weather,
+    /// What the weather is made of, the latest last, each with its end.
+    spells: Vec<(Weather, Time)>,
     /// What goes to the store and comes from it takes longer by up to this.
     pub store_slower: Millis,
     /// When the last message of a stream arrives: the next one must not overtake it.
@@ -62,6 +64,17 @@ impl Network {
         self.cuts.push((from, to, until));
     }
 
+    /// The latest spell counts; when it ends, an earlier one that lasts longer does again.
+    pub fn begin_weather(&mut self, weather: Weather, until: Time) {
+        self.spells.push((weather, until));
+        self.weather = weather;
+    }
+
+    pub fn end_weather(&mut self, now: Time) {
+        self.spells.retain(|(_, until)| *until > now);
+        self.weather = self.spells.last().map_or_else(Weather::default, |(weather, _)| *weather);
+    }
+
     /// No weather, and a store as near as usual.
     pub fn is_calm(&self) -> bool {
         self.weather == Weather::default()
@@ -69,6 +82,7 @@ impl Network {
 
     pub fn heal(&mut self) {
         self.cuts.clear();
+        self.spells.clear();
         self.weather = Weather::default();
         self.store_slower = Millis::ZERO;
     }
@@ -152,6 +166,26 @@ mod tests {
         assert!(!network.is_cut(host, node, NOW));
         assert!(!network.is_cut(node, host, Time(2_000)));
         assert_eq!(network.healed(Time(2_000)), [(node, host)]);
+    }
+
+    /// After the faults nothing of them may come back.
+    #[test]
+    fn weather_ends_in_time_though_other_weather_began_or_ended_meanwhile() {
+        let weather = |lost| Weather { lost, ..Weather::default() };
+        let mut network = Network::default();
+        network.begin_weather(weather(1), Time(2_000));
+        network.begin_weather(weather(2), Time(3_000));
+        network.end_weather(Time(2_000));
+        assert_eq!(network.weather, weather(2));
+        network.end_weather(Time(3_000));
+        assert!(network.is_calm());
+        network.begin_weather(weather(3), Time(5_000));
+        network.begin_weather(weather(4), Time(4_000));
+        network.end_weather(Time(4_000));
+        assert_eq!(network.weather, weather(3));
+        network.heal();
+        network.end_weather(Time(4_500));
+        assert!(network.is_calm());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use ports::{LeaseRequest, Txn, Write};
 
 use super::{Cluster, Item, Running};
 use crate::{
-    Fault, Party, Weather,
+    Fault, Party,
     fakes::{
         disk::{Condition, Disk},
         store::Outage,
@@ -18,7 +18,7 @@ use crate::{
 pub(super) enum Undo {
     StoreBack,
     StoreFast,
-    Weather(Weather),
+    Weather,
     Repair { key: String, value: Vec<u8> },
     Disk { node: NodeId, pool: PoolId },
     Filler { node: NodeId, pool: PoolId },
@@ -63,8 +63,8 @@ impl Cluster {
                 }
             }
             Fault::Weather { weather, span } => {
-                let before = core::mem::replace(&mut self.network.weather, *weather);
-                self.undo_in(*span, Undo::Weather(before));
+                self.network.begin_weather(*weather, self.now + *span);
+                self.undo_in(*span, Undo::Weather);
             }
             Fault::ClockAhead { controller, by } => self.set_clock(*controller, *by, Millis::ZERO),
             Fault::ClockBehind { controller, by } => self.set_clock(*controller, Millis::ZERO, *by),
@@ -110,7 +110,7 @@ impl Cluster {
         match undo {
             Undo::StoreBack => self.store.outage = None,
             Undo::StoreFast => self.network.store_slower = Millis::ZERO,
-            Undo::Weather(before) => self.network.weather = before,
+            Undo::Weather => self.network.end_weather(self.now),
             Undo::Repair { key, value } => self.write_store(key, value),
             Undo::Disk { node, pool } => self.change_disk(node, pool, |disk| {
                 disk.condition = Condition::Fine;

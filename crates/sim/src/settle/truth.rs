@@ -10,7 +10,7 @@ use model::{
 };
 
 use crate::{
-    Cluster, Copies, HostMachine, Party,
+    Cluster, Copies, Party,
     fakes::disk::{Condition, Disk},
     names,
 };
@@ -19,6 +19,7 @@ use crate::{
 pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
     misled(cluster, world)
         .or_else(|| copying(cluster))
+        .or_else(|| held_up(cluster))
         .or_else(|| left_behind(cluster))
         .or_else(|| still_attached(cluster))
         .or_else(|| undrained(cluster))
@@ -48,6 +49,15 @@ fn copying(cluster: &Cluster) -> Option<String> {
         rebuilt.any(has_room) && has_healthy_copy(cluster, volume)
     })?;
     Some(format!("copies end: one of {} is being made", volume.meta.name))
+}
+
+/// A target that waits for a copy acknowledges nothing, and gives up after a while: both must be
+/// over before anything is called done.
+fn held_up(cluster: &Cluster) -> Option<String> {
+    let engines = cluster.nodes.values().filter_map(|machine| machine.engine.as_ref());
+    let mut serving = engines.flat_map(|engine| &engine.targets).filter(|(_, t)| t.is_serving());
+    let (volume, _) = serving.find(|(_, target)| !target.may_acknowledge())?;
+    Some(format!("targets acknowledge: that of {} is held up", names::label(volume.0)))
 }
 
 /// Copies and targets that nobody wants and nobody is told to remove.
@@ -96,9 +106,14 @@ fn undrained(cluster: &Cluster) -> Option<String> {
             if node.spec.draining)
     };
     let stays = |volume: &&Volume| {
-        // Without a copy that can be read nothing can move.
-        let copy = has_healthy_copy(cluster, volume)
-            && volume.layout.replicas.iter().any(|replica| draining(replica.node));
+        // Without a copy that can be read nothing can move, and a snapshot is not brought elsewhere
+        // from a copy that does not count.
+        let membership = cluster.records.membership(volume.meta.id);
+        let moves = |replica: &Replica| {
+            let kept = |counted| keeps_snapshot(cluster, counted, replica.id);
+            draining(replica.node) && !membership.is_some_and(kept)
+        };
+        let copy = has_healthy_copy(cluster, volume) && volume.layout.replicas.iter().any(moves);
         copy && roomy_pool(cluster, volume).is_some()
     };
     let volume = cluster.records.volumes().find(stays)?;
@@ -163,14 +178,11 @@ pub(super) fn keeps_snapshot(cluster: &Cluster, counted: &Membership, replica: R
 /// A share that somebody consumes is served, if any host can; one that nobody consumes is not.
 pub(super) fn unshared(cluster: &Cluster, volume: &Volume) -> Option<String> {
     let is_wished = volume.spec.share.as_ref().is_some_and(|share| !share.consumers.is_empty());
-    let may_serve = |machine: &HostMachine| {
-        machine.process.is_some() && machine.node.is_none_or(|node| takes_copies(cluster, node))
-    };
+    // Being served at all comes before drains and cordons.
+    let can_be = cluster.hosts.values().any(|machine| machine.process.is_some());
     match &volume.layout.share {
-        None if is_wished && cluster.hosts.values().any(may_serve) => {
-            Some("it has no server".into())
-        }
-        Some(share) if is_wished && share.stage != ShareStage::Serving => {
+        None if is_wished && can_be => Some("it has no server".into()),
+        Some(share) if is_wished && can_be && share.stage != ShareStage::Serving => {
             Some(format!("it is {:?}", share.stage))
         }
         Some(_) if !is_wished => Some("it is still served".into()),
