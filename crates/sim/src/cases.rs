@@ -124,6 +124,7 @@ cases![
     successor_dies_too,
     swapped_disk_is_not_a_healthy_copy,
     swapped_disk_of_a_quiet_volume,
+    switchover_with_nowhere_to_go_leaves_no_target,
     target_node_dies,
     target_process_dies,
     thin_pool_fills,

@@ -4,8 +4,8 @@
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
 
 use model::{
-    HostStage, Liveness, Millis, Next, NodeId, PathHealth, Seen, Switchover, SwitchoverCause,
-    SwitchoverStage, TargetStage, Wait,
+    HostStage, Inventory, Liveness, Millis, Next, NodeId, PathHealth, Seen, Switchover,
+    SwitchoverCause, SwitchoverStage, TargetHealth, TargetRef, TargetStage, Wait,
     limits::{MOVE_BACKOFF_MAX, MOVE_BACKOFF_MIN, MOVE_QUIET, SUCCESSOR_BACKOFF_MAX},
 };
 
@@ -39,6 +39,9 @@ fn begin(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
 
 fn go_on(look: &Look<'_>, switchover: &Switchover, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
     let why = Why::Switchover(switchover.cause);
+    if let Some(action) = clear_dead_end(look) {
+        return Some((action, why));
+    }
     let seen = match &switchover.stage {
         SwitchoverStage::Init | SwitchoverStage::Errored { .. } => {
             return republish(look, switchover, waits);
@@ -73,6 +76,41 @@ fn go_on(look: &Look<'_>, switchover: &Switchover, waits: &mut Vec<Wait>) -> Opt
     match switchover.stage.next(seen)? {
         Next::Stage(stage) => Some((Action::AdvanceSwitchover { stage }, why)),
         Next::Successful => Some((Action::FinishSwitchover, why)),
+    }
+}
+
+/// No copy can be reached, and perhaps none ever will: nothing of the switchover stays behind for
+/// as long, neither old targets nor the hold on a node that was forgotten.
+fn clear_dead_end(look: &Look<'_>) -> Option<Action> {
+    if !matches!(target::sources(look), Err(Wait::NoHealthyCopy { .. })) {
+        return None;
+    }
+    let node = look.target().and_then(|target| look.world.node(target.node));
+    if node.is_some_and(|view| view.record.spec.forgotten) {
+        return Some(Action::AbandonTarget { epoch: target::next_epoch(look) });
+    }
+    let old = &look.volume.layout.old_targets;
+    let over = !old.is_empty() && old.iter().all(|old| is_over(look, *old));
+    over.then_some(Action::BuryTargets)
+}
+
+/// Nobody is served by it any more. One that still serves keeps its hosts: to it the copies may be
+/// within reach.
+fn is_over(look: &Look<'_>, old: TargetRef) -> bool {
+    // While a record somewhere does not decode, a missing one proves nothing.
+    let Some(view) = look.world.node(old.node) else { return look.world.quarantined.is_empty() };
+    let seen = |inventory: &Inventory| {
+        let seen = inventory.targets.get(&look.volume.meta.id);
+        seen.filter(|seen| seen.epoch == old.epoch).is_none_or(|seen| {
+            let ended = matches!(seen.health, TargetHealth::Fenced | TargetHealth::Failed { .. });
+            ended || seen.hosts.is_empty()
+        })
+    };
+    match view.liveness {
+        _ if view.record.spec.forgotten => true,
+        Liveness::Dead => true,
+        Liveness::Unknown => false,
+        Liveness::Alive => view.inventory.as_ref().is_some_and(seen),
     }
 }
 

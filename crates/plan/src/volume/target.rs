@@ -222,7 +222,7 @@ fn may_serve(look: &Look<'_>, node: NodeId) -> bool {
 }
 
 /// At least one copy with all data can be reached, and of none it is unknown whether it can.
-fn sources(look: &Look<'_>) -> Result<(), Wait> {
+pub(super) fn sources(look: &Look<'_>) -> Result<(), Wait> {
     for copy in look.copies.iter().filter(|copy| copy.healthy) {
         if matches!(copy.standing, Standing::Unknown | Standing::Unmade) {
             return Err(Wait::NodeHeard { node: copy.replica.node });

@@ -1,7 +1,7 @@
 //! Moving to a new target.
 
-use fixtures::Lab;
-use model::Liveness;
+use fixtures::{Lab, Scene};
+use model::{Liveness, Subject, TargetHealth};
 
 use crate::{check_lines, check_volumes as check, settled};
 
@@ -253,6 +253,53 @@ fn nowhere_to_go_is_an_error_that_ends_when_there_is() {
         &format!("{DEAD} {V} on=a moving=errored from=a@1: {LOST}"),
         &["v: Republish b b 2 (Switchover(NodeDead))"],
     );
+}
+
+const STUCK: &str = "node a dead gone=1s; pool a1; host h; \
+                     volume v 1G x1 publish=h epoch=3 from=b@1 old=b@1";
+
+/// HA-5: a switchover that has nowhere to go may last for ever; its old targets do not.
+#[test]
+fn nowhere_to_go_leaves_no_old_target_behind() {
+    let lost = "a1 gone=1s after=2s";
+    let buried = ["v: BuryTargets (Switchover(NodeDead))", "v waits: NoHealthyCopy [a1]"];
+    for b in ["node b;", "node b dead gone=1s;", "node b restarted;"] {
+        check(&format!("{b} {STUCK} on=c moving=errored: {lost}"), &buried);
+        check(&format!("{b} node c; {STUCK} on=c fencing moving=republish: {lost}"), &buried);
+    }
+    check(
+        &format!("node b unknown; {STUCK} on=c moving=errored: {lost}"),
+        &["v waits: NoHealthyCopy [a1]", "v waits: NoHealthyCopy [a1]"],
+    );
+}
+
+/// HA-3: who is cut off from the copies may be wrong about them, and ends nothing that serves.
+#[test]
+fn an_old_target_that_serves_stays_while_there_is_nowhere_to_go() {
+    let mut scene = Scene::new(&format!(
+        "node b c; {STUCK} on=c moving=errored: a1 gone=1s after=2s; orphan b: v@1"
+    ));
+    let (b, v, h) = (scene.names.node("b"), scene.names.volume("v"), scene.names.host("h"));
+    let inventory = scene.world.nodes.get_mut(&b).unwrap().inventory.as_mut().unwrap();
+    inventory.targets.get_mut(&v).unwrap().hosts.insert(h);
+    let waits = ["v waits: NoHealthyCopy [a1]", "v waits: NoHealthyCopy [a1]"];
+    check_lines(&scene.plan(Subject::Volume(v)), &waits, "it serves");
+    let inventory = scene.world.nodes.get_mut(&b).unwrap().inventory.as_mut().unwrap();
+    inventory.targets.get_mut(&v).unwrap().health = TargetHealth::Fenced;
+    let buried = ["v: BuryTargets (Switchover(NodeDead))", "v waits: NoHealthyCopy [a1]"];
+    check_lines(&scene.plan(Subject::Volume(v)), &buried, "it is fenced");
+}
+
+/// OP-2: a volume that waits for its last copy does not hold up a node that was forgotten.
+#[test]
+fn nowhere_to_go_does_not_hold_up_a_forgotten_node() {
+    let only = "node a dead gone=1s; node b; node c forgotten dead gone=1s; pool a1; host h; \
+                volume v 1G x1 publish=h epoch=3 on=c from=b@1 old=b@1 moving=errored: \
+                a1 gone=1s after=2s";
+    check(only, &["v: AbandonTarget 4 (Switchover(NodeDead))", "v waits: NoHealthyCopy [a1]"]);
+    let lab = settled(only);
+    assert!(!lab.world.nodes.contains_key(&lab.names.node("c")));
+    assert!(lab.records.tombstones.is_empty());
 }
 
 /// A switchover for hosts that have left ends with the target abandoned.
