@@ -1,5 +1,8 @@
 //! Who waits for what, so that freed space wakes those who fit into it, the most endangered first.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -96,8 +99,9 @@ impl<P: Planner> Reconciler<P> {
             match wait.cause() {
                 Cause::Room(bytes) => room = Some(bytes),
                 Cause::Slot => slot = true,
-                Cause::Until(at) => self.queue.wake_at(subject, at),
-                Cause::News => {}
+                Cause::Until(at) if at > self.now => self.queue.wake_at(subject, at),
+                // A deadline that has passed changed nothing: planning at once would not either.
+                Cause::Until(_) | Cause::News => {}
             }
         }
         if room.is_some() || slot {

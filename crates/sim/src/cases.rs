@@ -92,6 +92,7 @@ cases![
     old_backup,
     old_targets_are_buried,
     only_what_was_deleted_goes,
+    orphan_of_a_dead_node,
     partition_splits_host_target_and_controller,
     path_fails_although_the_target_serves,
     paused_leader_is_harmless,

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use model::{Buried, Cluster, Mark, Subject, Wait, limits::ORPHAN_GRACE};
+use model::{Buried, Cluster, Liveness, Mark, Subject, Wait, limits::ORPHAN_GRACE};
 
 use crate::{
     Action, Step, Why, World,
@@ -13,7 +13,8 @@ pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Op
     let Subject::Node(id) = subject else { return None };
     let view = world.node(id).filter(|view| !view.record.spec.forgotten)?;
     let cluster = world.cluster.as_ref()?;
-    let inventory = view.inventory.as_ref()?;
+    // The second look is at a node that can be told: what a dead one had is seen when it is back.
+    let inventory = view.inventory.as_ref().filter(|_| view.liveness == Liveness::Alive)?;
     for (buried, orphan) in &view.orphans {
         let until = orphan.since + ORPHAN_GRACE;
         if world.now < until || inventory.sequence == orphan.first_sequence {

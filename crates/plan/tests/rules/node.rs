@@ -101,6 +101,18 @@ fn an_orphan_is_collected_after_its_grace_and_a_second_look() {
     );
 }
 
+/// RC-6: a node that may be gone for ever gives no second look, and nobody waits for one.
+#[test]
+fn an_orphan_of_a_dead_node_is_not_waited_for() {
+    for looks in ["since=900s", "since=800s once", "since=800s"] {
+        check(&format!("node a dead gone=900s; pool a1; orphan a: v/a1 {looks}"), &[]);
+        check(
+            &format!("node a unknown; pool a1; orphan a: v/a1 {looks}"),
+            &["a waits: NodeHeard a"],
+        );
+    }
+}
+
 /// RC-6, M-23: only where absence proves deletion.
 #[test]
 fn an_orphan_that_the_store_may_have_lost_is_kept() {
