@@ -210,8 +210,14 @@ impl<P: Planner> Reconciler<P> {
             self.registry.revive_host(host, instance);
             self.queue.push(Subject::Host(host));
         }
-        let known = self.world.hosts.get(&host).map(|view| view.liveness);
-        self.detector.news |= known != Some(Liveness::Alive);
+        let known = self.world.hosts.get(&host);
+        let is_new = known.is_some_and(|view| view.record.layout.instance != Some(instance));
+        self.detector.news |= known.is_none_or(|view| view.liveness != Liveness::Alive);
+        if is_new {
+            // Its predecessor's paths are gone, also where nobody led who could put it on record.
+            let touched = self.world.forget_host_seen(host);
+            self.touch(touched);
+        }
         self.detector.hosts.insert(host, Heard { at: self.now, closed: false });
         true
     }

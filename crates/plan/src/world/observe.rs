@@ -101,6 +101,13 @@ impl World {
         touched
     }
 
+    /// Another process of the host than the registered one speaks: what that one reported is over,
+    /// though the record does not say so yet.
+    pub fn forget_host_seen(&mut self, id: HostId) -> Touched {
+        let known = self.hosts.get_mut(&id).and_then(|view| view.inventory.take());
+        known.into_iter().flat_map(|_| self.index.volumes_of_host(id)).collect()
+    }
+
     /// Sets what is believed of a node's life.
     pub fn judge_node(&mut self, id: NodeId, liveness: Liveness) -> Touched {
         let mut touched = Touched::new();

@@ -1,6 +1,11 @@
 //! Verdicts after a controller's own absence.
 
+use alloc::string::ToString;
+
+use model::{Host, HostLayout, HostSpec, Key, Meta, Record, Revision};
+
 use super::*;
+use crate::{Config, Entry, Event};
 
 const DEAD: u64 = DEAD_AFTER.0;
 
@@ -47,4 +52,46 @@ fn the_wrong_process_on_record_is_doubted_before_its_node_is_dead() {
     let doubted = (0..DEAD).find(|late| detector.is_quiet(Some(&heard), at(*late))).unwrap();
     assert!(doubted + model::limits::HEARTBEAT_EVERY.0 < DEAD, "{doubted}");
     assert_eq!(detector.verdict(Some(&heard), Liveness::Alive, at(doubted)), Liveness::Alive);
+}
+
+/// HA-4: a host that was started anew has no path yet, and what its last process said of its paths
+/// does not count, not even before the new one is on record.
+#[test]
+fn a_new_process_of_a_host_ends_what_its_predecessor_reported() {
+    let (host, first, second) = (HostId::from_u128(1), instance(1), instance(2));
+    let mut reconciler = Reconciler::new(Config::new(instance(9), 1));
+    let entry = Entry {
+        key: Key::Host(host).to_string(),
+        value: Record::Host(registered(host, first).into()).encode(),
+        created: Revision(1),
+        modified: Revision(1),
+    };
+    let loaded = Event::Loaded { entries: alloc::vec![entry], revision: Revision(1) };
+    reconciler.handle(Time(0), loaded);
+    let inventory = HostInventory {
+        host,
+        instance: first,
+        generation: Revision(1),
+        sequence: 1,
+        paths: BTreeMap::new(),
+        shares: BTreeMap::new(),
+    };
+    reconciler.handle(Time(1), Event::HostInventory(inventory));
+    reconciler.handle(Time(2), Event::HostHeartbeat { host, instance: first });
+    let reported = |reconciler: &Reconciler| reconciler.world.hosts[&host].inventory.is_some();
+    assert!(reported(&reconciler));
+    reconciler.handle(Time(3), Event::HostHeartbeat { host, instance: second });
+    assert!(!reported(&reconciler));
+}
+
+fn instance(number: u128) -> InstanceId {
+    InstanceId::from_u128(number)
+}
+
+fn registered(host: HostId, instance: InstanceId) -> Host {
+    Host {
+        meta: Meta::new(host, "h", Time(0)),
+        spec: HostSpec::default(),
+        layout: HostLayout { instance: Some(instance), ..HostLayout::default() },
+    }
 }
