@@ -1,7 +1,7 @@
 //! Takes a record whose bytes mean nothing for one that was deleted.
 
-use model::{Key, Record};
-use reconcile::{Change, Entry, Event};
+use model::{Change, Entry, Key, Record};
+use reconcile::Event;
 
 use super::{
     BrokenBrain,
@@ -30,7 +30,7 @@ impl Tamper for TakesUnreadableForDeleted {
             Event::Changed { revision, changes } => {
                 let changes = changes.into_iter().map(|change| match change {
                     Change::Put(entry) if !is_readable(&entry) => {
-                        Change::Deleted { key: entry.key }
+                        Change::Deleted { key: entry.key, modified: entry.modified }
                     }
                     other => other,
                 });
