@@ -25,7 +25,7 @@ fn check(text: &str, is_meant: fn(&Subject) -> bool, expect: &[String]) {
 #[track_caller]
 fn refused(text: &str, request: impl FnOnce(&Scene) -> Request, key: &str) {
     let scene = Scene::new(text);
-    let refusal = admit(&scene.world, &request(&scene)).unwrap_err();
+    let refusal = admit(&scene.world, &request(&scene), None).unwrap_err();
     let words = scene.names.readable(&refusal.to_string());
     let is_named = words.starts_with(&format!("the stored bytes of {key} do not decode"));
     assert!(matches!(refusal, Refusal::Unreadable { .. }) && is_named, "{text}\n  {words}");
@@ -34,7 +34,7 @@ fn refused(text: &str, request: impl FnOnce(&Scene) -> Request, key: &str) {
 #[track_caller]
 fn accepted(text: &str, request: impl FnOnce(&Scene) -> Request) {
     let scene = Scene::new(text);
-    let txn = admit(&scene.world, &request(&scene)).unwrap();
+    let txn = admit(&scene.world, &request(&scene), None).unwrap();
     assert!(!txn.writes.is_empty(), "{text}");
 }
 
@@ -71,7 +71,7 @@ fn a_clone_is_refused_while_the_snapshots_volume_cannot_be_read() {
     refused(&format!("{text}; unread snapshot s"), clone, "snapshot/s");
     accepted(&text, clone);
     let scene = Scene::new(&format!("{V}: a1, b1; snapshot s of v recorded=x1:"));
-    let refusal = admit(&scene.world, &clone(&scene)).unwrap_err();
+    let refusal = admit(&scene.world, &clone(&scene), None).unwrap_err();
     assert_eq!(refusal.to_string(), "no pool is known to hold snapshot s");
 }
 
@@ -160,7 +160,7 @@ fn tombstones_outlast_a_node_record_that_cannot_be_read() {
             extra: [].into(),
         },
     };
-    let refusal = admit(&scene.world, &create(&scene)).unwrap_err();
+    let refusal = admit(&scene.world, &create(&scene), None).unwrap_err();
     assert!(matches!(refusal, Refusal::Conflict { .. }), "{refusal}");
     let readable = Scene::new("node a; pool a1");
     let node = readable.world.nodes[&readable.names.node("a")].record.clone();
@@ -178,7 +178,7 @@ fn a_deleted_volume_leaves_tombstones_where_a_record_cannot_be_read() {
         let subject = Subject::Volume(scene.names.volume("v"));
         let step = plan::plan(&scene.world, subject).step.unwrap();
         let txn = plan::apply(&scene.world, &step).unwrap();
-        let is_tombstone = |write: &&Write| matches!(write, Write::Put(..));
+        let is_tombstone = |write: &&Write| matches!(write, Write::Put { .. });
         assert_eq!(txn.writes.iter().filter(is_tombstone).count(), 2, "{word}");
     }
 }
@@ -206,7 +206,7 @@ fn a_volume_is_not_deleted_over_a_snapshot_that_cannot_be_read() {
     let delete = |with_snapshots| {
         move |scene: &Scene| {
             let volume = scene.names.volume("v");
-            Request::DeleteVolume { volume, if_spec: None, with_snapshots }
+            Request::DeleteVolume { volume, with_snapshots }
         }
     };
     let text = format!("{V}: a1, b1; snapshot s of v: a1, b1; unread snapshot s");
@@ -232,11 +232,8 @@ fn a_snapshot_is_not_deleted_while_a_clone_of_it_may_be_unreadable() {
 fn a_request_about_what_cannot_be_read_says_so() {
     for word in ["unread", "quarantined"] {
         let text = format!("{V}: a1, b1; snapshot s of v: a1, b1; {word}");
-        let volume = |scene: &Scene| Request::ScaleVolume {
-            volume: scene.names.volume("v"),
-            if_spec: None,
-            replicas: 1,
-        };
+        let volume =
+            |scene: &Scene| Request::ScaleVolume { volume: scene.names.volume("v"), replicas: 1 };
         refused(&format!("{text} volume v"), volume, "volume/v");
         let node =
             |scene: &Scene| Request::DrainNode { node: scene.names.node("a"), draining: true };

@@ -2,10 +2,10 @@
 
 use alloc::string::ToString;
 
-use model::{Host, HostLayout, HostSpec, Key, Meta, Record, Revision};
+use model::{Entry, Host, HostLayout, HostSpec, Key, Meta, Record, Revision};
 
 use super::*;
-use crate::{Config, Entry, Event};
+use crate::{Config, Event};
 
 const DEAD: u64 = DEAD_AFTER.0;
 
@@ -65,6 +65,7 @@ fn a_new_process_of_a_host_ends_what_its_predecessor_reported() {
         value: Record::Host(registered(host, first).into()).encode(),
         created: Revision(1),
         modified: Revision(1),
+        lease: None,
     };
     let loaded = Event::Loaded { entries: alloc::vec![entry], revision: Revision(1) };
     reconciler.handle(Time(0), loaded);
