@@ -53,6 +53,20 @@ const BENCHES: &[Bench] = &[
         ]),
     },
     Bench {
+        name: "instructions",
+        about: "instructions of the data plane's machines per 4 KiB operation, under callgrind",
+        run: Run::Alone(&[
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "mirror",
+            "--example",
+            "bench_instructions",
+            "--",
+        ]),
+    },
+    Bench {
         name: "engine",
         about: "the data plane beside the limits of disk, protocol and machine",
         run: Run::Table(&[
@@ -66,7 +80,7 @@ const BENCHES: &[Bench] = &[
 pub(crate) fn run(root: &Path, name: Option<&str>, args: &[String]) -> Result<ExitCode> {
     let Some(name) = name else {
         for bench in BENCHES {
-            println!("{:<10} {}", bench.name, bench.about);
+            println!("{:<12} {}", bench.name, bench.about);
         }
         return Ok(ExitCode::SUCCESS);
     };
