@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod flaw;
+mod in_flight;
 mod lock;
 mod slots;
 mod times;

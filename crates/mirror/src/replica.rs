@@ -24,7 +24,10 @@ use model::{AttemptId, Epoch, InstanceId, ReplicaId, SnapshotId};
 use pool::{Absent, Boot, Header, Note};
 
 use self::{fence::Fencing, flush::Flushes, io::Held};
-use crate::{Answer, Class, Fault, Frozen, Geometry, Piece, Request, State, flaw::Flawed};
+use crate::{
+    Answer, Class, Fault, Frozen, Geometry, Piece, Request, State, flaw::Flawed,
+    in_flight::InFlight,
+};
 
 /// What the disk is to do. Results come back in any order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +109,7 @@ pub struct Replica<D> {
     current: Option<u64>,
     fencing: Option<Fencing>,
     /// What the disk is doing.
-    doing: BTreeMap<u64, Doing>,
+    doing: InFlight<Doing>,
     next: u64,
     /// Regions whose dirty note is under way, and its number.
     marking: BTreeMap<u64, u64>,
@@ -166,7 +169,7 @@ impl<D: Clone> Replica<D> {
             snapshots,
             current: None,
             fencing: None,
-            doing: BTreeMap::new(),
+            doing: InFlight::default(),
             next: 0,
             marking: BTreeMap::new(),
             held: VecDeque::new(),
@@ -293,7 +296,7 @@ impl<D: Clone> Replica<D> {
 
     /// A result of the disk. An unknown number is an answer that came twice: nothing waits for it.
     pub fn done(&mut self, id: u64, result: DiskResult<D>, out: &mut Out<D>) {
-        let Some(doing) = self.doing.remove(&id) else { return };
+        let Some(doing) = self.doing.remove(id) else { return };
         let fault = match &result {
             DiskResult::Failed(DiskFault::NoSpace) => Some(Fault::NoSpace),
             DiskResult::Failed(DiskFault::Media) => Some(Fault::Media),

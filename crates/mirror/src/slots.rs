@@ -1,4 +1,6 @@
-//! Which children: a small set, cheap to copy.
+//! Which children: a small set, cheap to copy; and what there is of each.
+
+use alloc::vec::Vec;
 
 /// A child's number inside its target. Given again when a child has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +55,12 @@ impl Slots {
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Slot> {
-        (0..SLOTS_MAX).map(Slot).filter(move |slot| self.contains(*slot))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let lowest = u8::try_from(rest.trailing_zeros()).ok().filter(|at| *at < SLOTS_MAX)?;
+            rest &= rest - 1;
+            Some(Slot(lowest))
+        })
     }
 
     pub(crate) const fn count(self) -> u32 {
@@ -66,5 +73,61 @@ impl FromIterator<Slot> for Slots {
         let mut all = Self::NONE;
         slots.into_iter().for_each(|slot| all.insert(slot));
         all
+    }
+}
+
+/// One thing for each of some children, found in one step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SlotMap<T> {
+    /// By slot. Never ends in an empty place, so that equal maps are equal.
+    places: Vec<Option<T>>,
+}
+
+impl<T> Default for SlotMap<T> {
+    fn default() -> Self {
+        Self { places: Vec::new() }
+    }
+}
+
+impl<T> SlotMap<T> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
+        self.places.get(usize::from(slot.0))?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.places.get_mut(usize::from(slot.0))?.as_mut()
+    }
+
+    pub(crate) fn get_or_insert_with(&mut self, slot: Slot, new: impl FnOnce() -> T) -> &mut T {
+        let at = usize::from(slot.0);
+        if at >= self.places.len() {
+            self.places.resize_with(at + 1, || None);
+        }
+        self.places[at].get_or_insert_with(new)
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<T> {
+        let removed = self.places.get_mut(usize::from(slot.0))?.take();
+        while self.places.pop_if(|last| last.is_none()).is_some() {}
+        removed
+    }
+
+    /// In rising order, as all that follow.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
+        let all = (0..SLOTS_MAX).map(Slot).zip(&self.places);
+        all.filter_map(|(slot, thing)| Some((slot, thing.as_ref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Slot, &mut T)> {
+        let all = (0..SLOTS_MAX).map(Slot).zip(&mut self.places);
+        all.filter_map(|(slot, thing)| Some((slot, thing.as_mut()?)))
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().flatten()
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().flatten()
     }
 }

@@ -37,10 +37,7 @@ mod snapshot;
 mod stop;
 mod write;
 
-use alloc::{
-    collections::{BTreeMap, VecDeque},
-    vec::Vec,
-};
+use alloc::{collections::VecDeque, vec::Vec};
 
 use block::Bitmap;
 use model::{
@@ -49,8 +46,15 @@ use model::{
 };
 
 use self::{
-    change::Change, child::Child, command::Op, copy::Copying, groups::Groups, hosts::Hosts,
-    pace::Pace, reserve::Reserving, snapshot::Freeze,
+    change::Change,
+    child::{Child, Stand, Wish},
+    command::Op,
+    copy::Copying,
+    groups::Groups,
+    hosts::Hosts,
+    pace::Pace,
+    reserve::Reserving,
+    snapshot::Freeze,
 };
 pub use self::{
     command::{Command, HostFault, HostReply, HostResult},
@@ -59,8 +63,9 @@ pub use self::{
 use crate::{
     Answer, Geometry, Request, Throttle, Times,
     flaw::Flawed,
+    in_flight::InFlight,
     lock::Lock,
-    slots::{Slot, Slots},
+    slots::{SlotMap, Slots},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -175,7 +180,7 @@ pub struct Target<D> {
     phase: Phase,
     /// As last read or written.
     record: Membership,
-    children: BTreeMap<Slot, Child<D>>,
+    children: SlotMap<Child<D>>,
     groups: Groups,
     /// Recorded healthy and to be excluded.
     lost: Slots,
@@ -188,7 +193,7 @@ pub struct Target<D> {
     change: Option<Change>,
     /// When the store is to be asked again.
     ask_again: Option<Time>,
-    ops: BTreeMap<u64, Op<D>>,
+    ops: InFlight<Op<D>>,
     next_op: u64,
     /// Operations that wait for the lock or the gate, in order.
     queue: VecDeque<u64>,
@@ -253,7 +258,7 @@ impl<D: Clone> Target<D> {
             pace: Pace::new(seat.throttle, now),
             phase: Phase::Reading,
             record: Membership::founded(seat.volume, []),
-            children: BTreeMap::new(),
+            children: SlotMap::default(),
             groups: Groups::default(),
             lost: Slots::NONE,
             leaving: Slots::NONE,
@@ -261,7 +266,7 @@ impl<D: Clone> Target<D> {
             noted: None,
             change: None,
             ask_again: None,
-            ops: BTreeMap::new(),
+            ops: InFlight::default(),
             next_op: 0,
             queue: VecDeque::new(),
             lock: Lock::default(),
@@ -340,6 +345,10 @@ impl<D: Clone> Target<D> {
         if self.is_over() {
             return;
         }
+        if self.is_steady() {
+            self.start_queued(turn);
+            return;
+        }
         if !matches!(self.phase, Phase::Serving) {
             self.advance_claim(turn);
         }
@@ -348,6 +357,28 @@ impl<D: Clone> Target<D> {
         self.advance_stop(turn);
         self.start_copies(turn);
         self.start_queued(turn);
+    }
+
+    /// Hosts are served and nothing else goes on, nor could begin: of all that `advance` looks for
+    /// only queued commands may be there. Asked after every event, so it must cost next to nothing.
+    fn is_steady(&self) -> bool {
+        let is_plain = |child: &Child<D>| match child.stand {
+            Stand::Healthy => child.wish != Wish::Retire && child.lacks.is_empty(),
+            Stand::Absent => !child.is_open(),
+            Stand::Greeting | Stand::Imaging | Stand::Rebuilding | Stand::Joining => false,
+        };
+        matches!(self.phase, Phase::Serving)
+            && self.item.serve
+            && self.change.is_none()
+            && self.lost.or(self.leaving).is_empty()
+            && self.freeze.is_none()
+            && !self.is_snapshot_due
+            && self.copying.is_none()
+            && self.reserving.is_empty()
+            && self.record.resync_source.is_none()
+            && !self.record.unflushed_lost
+            && self.children.values().all(is_plain)
+            && self.is_every_member_known()
     }
 
     fn tick(&mut self, turn: &mut Turn<'_, D>) {

@@ -57,10 +57,10 @@ impl<D: Clone> Replica<D> {
             header.dirty.contains(*region)
                 && header.absent.values().all(|absent| absent.regions.contains(*region))
         };
-        let unmarked: Vec<_> = regions.clone().filter(|region| !is_marked(region)).collect();
-        if unmarked.is_empty() && self.marking.is_empty() {
+        if self.marking.is_empty() && regions.clone().all(|region| is_marked(&region)) {
             return Vec::new();
         }
+        let unmarked: Vec<_> = regions.clone().filter(|region| !is_marked(region)).collect();
         let mut needs: Vec<_> =
             regions.filter_map(|region| self.marking.get(&region).copied()).collect();
         if !unmarked.is_empty() {

@@ -196,12 +196,12 @@ impl<D: Clone> Target<D> {
     /// hold every acknowledged write from now on.
     pub(super) fn send_rosters(&mut self, turn: &mut Turn<'_, D>, cause: Cause, intact: Slots) {
         let mut waiting = Slots::NONE;
-        let slots: alloc::vec::Vec<_> = self.children.keys().copied().collect();
+        let slots = self.slots_where(|_| true);
         for slot in slots {
             let is_intact = intact.contains(slot);
             let (roster, members) = (self.record.roster, self.record.children.clone());
             let absent = self.absences(slot);
-            let Some(child) = self.children.get_mut(&slot) else { continue };
+            let Some(child) = self.children.get_mut(slot) else { continue };
             match child.stand {
                 Stand::Healthy if !self.lost.contains(slot) => {
                     let request = Request::Roster { roster, members, absent, intact: is_intact };
@@ -223,7 +223,7 @@ impl<D: Clone> Target<D> {
     /// Peers that are not healthy, as `slot` is to remember them.
     pub(super) fn absences(&self, slot: Slot) -> BTreeMap<ReplicaId, Absent> {
         let others = self.children.iter().filter(|(other, child)| {
-            **other != slot && !matches!(child.stand, Stand::Healthy | Stand::Joining)
+            *other != slot && !matches!(child.stand, Stand::Healthy | Stand::Joining)
         });
         others
             .map(|(_, child)| (child.id, Absent { base: child.base, regions: child.missing() }))
@@ -241,7 +241,7 @@ impl<D: Clone> Target<D> {
             self.lose(turn, slot, super::seen::Why::Faulted);
             return;
         }
-        if let Some(child) = self.children.get_mut(&slot)
+        if let Some(child) = self.children.get_mut(slot)
             && child.stand == Stand::Healthy
         {
             child.roster = child.roster.max(roster);

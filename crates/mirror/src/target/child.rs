@@ -1,12 +1,12 @@
 //! A replica as its target knows it: the connection, what is on its way to it, what it lacks.
 
-use alloc::{boxed::Box, collections::BTreeMap};
+use alloc::boxed::Box;
 
 use block::Bitmap;
 use model::{InstanceId, NodeId, ReplicaId, Roster, SnapshotId, Time};
 
 use super::{Output, Turn, flush::Flushes, images::Imaging};
-use crate::{Request, State, Times};
+use crate::{Request, State, Times, in_flight::InFlight};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Child<D> {
@@ -24,7 +24,7 @@ pub(super) struct Child<D> {
     pub(super) state: Option<Box<State>>,
     pub(super) stand: Stand,
     /// Not yet answered, in the order of sending; sent again when the connection returns.
-    pub(super) sent: BTreeMap<u64, Sent<D>>,
+    pub(super) sent: InFlight<Sent<D>>,
     next_tag: u64,
     next_session: u64,
     /// The newest time of sending of a request that it has answered.
@@ -136,7 +136,7 @@ impl<D> Child<D> {
             is_reborn: false,
             state: None,
             stand: Stand::Absent,
-            sent: BTreeMap::new(),
+            sent: InFlight::default(),
             next_tag: 0,
             next_session: 0,
             answered: None,
@@ -234,10 +234,11 @@ impl<D: Clone> Child<D> {
     /// The connection is back, to the same instance: whatever was not answered goes again.
     pub(super) fn send_again(&mut self, turn: &mut Turn<'_, D>) {
         let Link::Open { session } = self.link else { return };
-        for (tag, sent) in &mut self.sent {
+        let child = self.id;
+        self.sent.each(|tag, sent| {
             sent.at = turn.now;
             let request = sent.request.clone();
-            turn.put(Output::Send { child: self.id, session, tag: *tag, request });
-        }
+            turn.put(Output::Send { child, session, tag, request });
+        });
     }
 }

@@ -134,8 +134,8 @@ impl<D: Clone> Target<D> {
     pub(super) fn claim_lost(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         let is_committing = self.phase == Phase::Claiming;
         // One that was never fenced has no part in it, however often it is tried in vain.
-        let was_fenced = self.children.get(&slot).is_some_and(|child| child.state.is_some());
-        if let Some(child) = self.children.get_mut(&slot) {
+        let was_fenced = self.children.get(slot).is_some_and(|child| child.state.is_some());
+        if let Some(child) = self.children.get_mut(slot) {
             child.close(turn);
             child.link = super::child::Link::Closed { retry: turn.now + self.times.retry };
             child.forget_all();
@@ -162,7 +162,7 @@ impl<D: Clone> Target<D> {
         wanted.roster = self.highest_roster().max(wanted.roster).next();
         if !wanted.clean {
             let source = self.choose_source(fenced);
-            let state = source.and_then(|slot| self.children.get(&slot));
+            let state = source.and_then(|slot| self.children.get(slot));
             let is_intact =
                 state.and_then(|child| child.state.as_ref()).is_some_and(|state| state.intact)
                     || self.has_never_served();
@@ -184,7 +184,7 @@ impl<D: Clone> Target<D> {
     /// first targets died before they served, and there was no write to lose. That is said only
     /// with every replica of the record at hand.
     fn has_never_served(&self) -> bool {
-        let state = |id: &ReplicaId| self.children.get(&self.slot_of(*id)?)?.state.as_ref();
+        let state = |id: &ReplicaId| self.children.get(self.slot_of(*id)?)?.state.as_ref();
         let mut recorded = self.record.children.keys();
         recorded.all(|id| state(id).is_some_and(|state| state.header.roster == Roster::ZERO))
     }
@@ -194,7 +194,7 @@ impl<D: Clone> Target<D> {
         if let Some(source) = self.record.resync_source {
             return self.slot_of(source);
         }
-        let able = fenced.iter().filter_map(|slot| Some((slot, self.children.get(&slot)?)));
+        let able = fenced.iter().filter_map(|slot| Some((slot, self.children.get(slot)?)));
         let is_intact = |child: &Child<D>| {
             let intact = child.state.as_ref().is_some_and(|state| state.intact);
             // Flaw::SourceNotIntact: acknowledged writes are overwritten by their past.
@@ -205,14 +205,14 @@ impl<D: Clone> Target<D> {
     }
 
     fn highest_roster(&self) -> Roster {
-        let rosters = self.claimed.iter().filter_map(|slot| self.children.get(&slot));
+        let rosters = self.claimed.iter().filter_map(|slot| self.children.get(slot));
         rosters.map(|child| child.roster).max().unwrap_or_default()
     }
 
     pub(super) fn claim_committed(&mut self, turn: &mut Turn<'_, D>, before: &Membership) {
         let fenced = self.claimed;
         let mut dirty = Bitmap::new();
-        for child in fenced.iter().filter_map(|slot| self.children.get(&slot)) {
+        for child in fenced.iter().filter_map(|slot| self.children.get(slot)) {
             if let Some(state) = &child.state {
                 dirty.merge(&state.header.dirty);
             }
@@ -227,8 +227,8 @@ impl<D: Clone> Target<D> {
         let is_recovering = self.record.resync_source.is_some();
         let source = self.record.resync_source;
         let full = Bitmap::full(self.geometry.count(self.blocks()));
-        for (slot, child) in &mut self.children {
-            if fenced.contains(*slot) {
+        for (slot, child) in self.children.iter_mut() {
+            if fenced.contains(slot) {
                 child.stand = Stand::Healthy;
                 child.prev = dirty.clone();
                 if is_recovering && source != Some(child.id) {
@@ -269,7 +269,7 @@ impl<D: Clone> Target<D> {
     /// without any of them knowing, that it had what they have.
     fn known_absences(&self, fenced: Slots) -> BTreeMap<ReplicaId, (Roster, Bitmap)> {
         let states: Vec<_> =
-            fenced.iter().filter_map(|slot| self.children.get(&slot)?.state.as_ref()).collect();
+            fenced.iter().filter_map(|slot| self.children.get(slot)?.state.as_ref()).collect();
         let mut found: BTreeMap<ReplicaId, (Roster, Bitmap)> = BTreeMap::new();
         for state in &states {
             for (id, absent) in &state.header.absent {

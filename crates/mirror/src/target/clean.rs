@@ -85,7 +85,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn is_flushed(&self, region: u64) -> bool {
-        let mut children = self.groups.acks.iter().filter_map(|slot| self.children.get(&slot));
+        let mut children = self.groups.acks.iter().filter_map(|slot| self.children.get(slot));
         self.flawed.leaves_out(Flaw::CleanUnchecked)
             || children.all(|child| !child.cur.contains(region) && !child.prev.contains(region))
     }
@@ -104,7 +104,7 @@ impl<D: Clone> Target<D> {
         let cleaning = Cleaning { regions: taken.clone(), waiting, is_refused: false };
         let id = self.new_op(None, Work::Clean(cleaning));
         for slot in waiting.iter() {
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 let regions = taken.clone();
                 child.send(turn, Purpose::Clean(id), Request::Clean { regions });
             }
@@ -124,7 +124,7 @@ impl<D: Clone> Target<D> {
         fault: Option<Fault>,
     ) {
         if fault.is_some()
-            && let Some(Work::Clean(cleaning)) = self.ops.get_mut(&id).map(|op| &mut op.work)
+            && let Some(Work::Clean(cleaning)) = self.ops.get_mut(id).map(|op| &mut op.work)
         {
             cleaning.is_refused = true;
         }
@@ -133,7 +133,7 @@ impl<D: Clone> Target<D> {
 
     /// A child that is gone did not clean it.
     pub(super) fn clean_without(&mut self, turn: &mut Turn<'_, D>, id: u64, slot: Slot) {
-        let Some(Work::Clean(cleaning)) = self.ops.get_mut(&id).map(|op| &mut op.work) else {
+        let Some(Work::Clean(cleaning)) = self.ops.get_mut(id).map(|op| &mut op.work) else {
             return;
         };
         if cleaning.waiting.contains(slot) {
@@ -143,7 +143,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn clean_answered(&mut self, turn: &mut Turn<'_, D>, id: u64, slot: Slot) {
-        let Some(Work::Clean(cleaning)) = self.ops.get_mut(&id).map(|op| &mut op.work) else {
+        let Some(Work::Clean(cleaning)) = self.ops.get_mut(id).map(|op| &mut op.work) else {
             return;
         };
         cleaning.waiting.remove(slot);
@@ -151,7 +151,7 @@ impl<D: Clone> Target<D> {
             return;
         }
         let (regions, is_refused) = (core::mem::take(&mut cleaning.regions), cleaning.is_refused);
-        self.ops.remove(&id);
+        self.ops.remove(id);
         for region in regions {
             self.lock.release(self.region_extent(region));
             if !is_refused {

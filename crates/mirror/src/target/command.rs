@@ -154,7 +154,7 @@ impl<D: Clone> Target<D> {
         let mut ahead: Vec<Extent> = Vec::new();
         let mut still = VecDeque::new();
         for id in waiting {
-            let Some(extent) = self.ops.get(&id).and_then(Op::extent) else { continue };
+            let Some(extent) = self.ops.get(id).and_then(Op::extent) else { continue };
             // Whoever came first goes first, so that a long one is not passed by for ever.
             let is_behind = ahead.iter().any(|other| other.overlaps(&extent));
             if is_behind || !self.try_start(turn, id) {
@@ -170,11 +170,11 @@ impl<D: Clone> Target<D> {
         if self.is_gated() || self.freeze.is_some() || !self.is_serving() {
             return false;
         }
-        let Some(extent) = self.ops.get(&id).and_then(Op::extent) else { return true };
+        let Some(extent) = self.ops.get(id).and_then(Op::extent) else { return true };
         if !self.lock.take(extent) {
             return false;
         }
-        match self.ops.get(&id).map(|op| &op.work) {
+        match self.ops.get(id).map(|op| &op.work) {
             Some(Work::Write(_)) => self.start_write(turn, id),
             Some(Work::Copy(_)) => self.start_fetch(turn, id),
             _ => self.lock.release(extent),

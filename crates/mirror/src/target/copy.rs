@@ -113,8 +113,8 @@ impl<D: Clone> Target<D> {
 
     fn next_region(&self) -> Option<Copying> {
         let behind = || {
-            let able = self.children.iter().filter(|(slot, _)| !self.lost.contains(**slot));
-            able.filter_map(|(slot, child)| Some((*slot, child.wants_copies()?)))
+            let able = self.children.iter().filter(|(slot, _)| !self.lost.contains(*slot));
+            able.filter_map(|(slot, child)| Some((slot, child.wants_copies()?)))
         };
         let firsts = behind().filter_map(|(_, (of, regions))| Some((regions.first()?, of)));
         let (region, of) = firsts.min_by_key(|(region, _)| *region)?;
@@ -130,7 +130,7 @@ impl<D: Clone> Target<D> {
             copying.dests.remove(slot);
         }
         let copies = self.ops.iter().filter(|(_, op)| matches!(op.work, Work::Copy(_)));
-        let copies: alloc::vec::Vec<_> = copies.map(|(id, _)| *id).collect();
+        let copies: alloc::vec::Vec<_> = copies.map(|(id, _)| id).collect();
         for id in copies {
             self.copy_without(turn, id, slot);
         }
@@ -144,7 +144,7 @@ impl<D: Clone> Target<D> {
         }
         let result = if copying.failed { Err(Fault::Media) } else { Ok(()) };
         for slot in copying.dests.iter() {
-            let Some(child) = self.children.get_mut(&slot) else { continue };
+            let Some(child) = self.children.get_mut(slot) else { continue };
             match child.stand {
                 Stand::Imaging => self.image_copied(turn, slot, copying.region, result),
                 Stand::Healthy | Stand::Rebuilding if result.is_ok() => {
@@ -161,7 +161,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn region_copied(&mut self, turn: &mut Turn<'_, D>, slot: Slot, region: u64) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let before = child.lacks.count();
         child.lacks.remove(region);
         let after = child.lacks.count();
@@ -173,22 +173,22 @@ impl<D: Clone> Target<D> {
 
     /// Under the lock: reads from a child that counts.
     pub(super) fn start_fetch(&mut self, turn: &mut Turn<'_, D>, id: u64) {
-        let Some(Work::Copy(copy)) = self.ops.get(&id).map(|op| &op.work) else { return };
+        let Some(Work::Copy(copy)) = self.ops.get(id).map(|op| &op.work) else { return };
         let (extent, avoided) = (copy.extent, copy.bad.or(copy.dests));
         let Origin { image, since } = copy.of;
         let Some(source) = self.nearest(avoided) else {
             if self.groups.counting.without(avoided).is_empty() {
                 self.end_copy(turn, id, Err(Fault::Media));
-            } else if let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) {
+            } else if let Some(Work::Copy(copy)) = self.ops.get_mut(id).map(|op| &mut op.work) {
                 // Its connection may come back.
                 copy.source = None;
             }
             return;
         };
-        if let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) {
+        if let Some(Work::Copy(copy)) = self.ops.get_mut(id).map(|op| &mut op.work) {
             copy.source = Some(source);
         }
-        if let Some(child) = self.children.get_mut(&source) {
+        if let Some(child) = self.children.get_mut(source) {
             child.send(turn, Purpose::Fetch(id), Request::Fetch { extent, image, since });
         }
     }
@@ -200,7 +200,7 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         answer: Answer<D>,
     ) {
-        let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) else { return };
+        let Some(Work::Copy(copy)) = self.ops.get_mut(id).map(|op| &mut op.work) else { return };
         if copy.source != Some(slot) || copy.left > 0 {
             return;
         }
@@ -215,7 +215,7 @@ impl<D: Clone> Target<D> {
             self.touch_copy(turn, extent, dests);
         }
         for dest in dests.iter() {
-            let Some(child) = self.children.get_mut(&dest) else { continue };
+            let Some(child) = self.children.get_mut(dest) else { continue };
             for piece in pieces.clone() {
                 let (extent, class) = (piece.extent, Class::Copy);
                 let request = match piece.data {
@@ -226,7 +226,7 @@ impl<D: Clone> Target<D> {
                 sent += 1;
             }
         }
-        if let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) {
+        if let Some(Work::Copy(copy)) = self.ops.get_mut(id).map(|op| &mut op.work) {
             copy.left = sent;
         }
         if sent == 0 {
@@ -240,10 +240,10 @@ impl<D: Clone> Target<D> {
         for region in self.geometry.regions(extent) {
             self.dirty.insert(region);
             self.touched.insert(region);
-            for (slot, child) in &mut self.children {
-                if dests.contains(*slot) {
+            for (slot, child) in self.children.iter_mut() {
+                if dests.contains(slot) {
                     child.cur.insert(region);
-                } else if !self.groups.receivers.contains(*slot) {
+                } else if !self.groups.receivers.contains(slot) {
                     is_news |= child.lacks.insert(region) && child.stand == Stand::Imaging;
                 }
             }
@@ -260,9 +260,9 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         fault: Option<Fault>,
     ) {
-        let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) else { return };
+        let Some(Work::Copy(copy)) = self.ops.get_mut(id).map(|op| &mut op.work) else { return };
         if let Some(fault) = fault {
-            if let Some(child) = self.children.get_mut(&slot)
+            if let Some(child) = self.children.get_mut(slot)
                 && fault == Fault::NoSpace
             {
                 child.is_full = true;
@@ -279,7 +279,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn end_copy(&mut self, turn: &mut Turn<'_, D>, id: u64, result: Result<(), Fault>) {
-        let Some(op) = self.ops.remove(&id) else { return };
+        let Some(op) = self.ops.remove(id) else { return };
         let Work::Copy(copy) = op.work else { return };
         self.lock.release(copy.extent);
         match copy.purpose {
@@ -304,11 +304,11 @@ impl<D: Clone> Target<D> {
     /// A destination or the source is gone.
     pub(super) fn copy_without(&mut self, turn: &mut Turn<'_, D>, id: u64, slot: Slot) {
         let children = &self.children;
-        let Some(Work::Copy(copy)) = self.ops.get_mut(&id).map(|op| &mut op.work) else { return };
+        let Some(Work::Copy(copy)) = self.ops.get_mut(id).map(|op| &mut op.work) else { return };
         let is_writing = copy.left > 0;
         if copy.dests.contains(slot) {
             copy.dests.remove(slot);
-            let dests = copy.dests.iter().filter_map(|dest| children.get(&dest));
+            let dests = copy.dests.iter().filter_map(|dest| children.get(dest));
             let sent = dests.flat_map(|child| child.sent.values());
             let left = sent.filter(|sent| sent.purpose == Purpose::CopyWrite(id)).count();
             copy.left = u32::try_from(left).unwrap_or(u32::MAX);
@@ -327,7 +327,7 @@ impl<D: Clone> Target<D> {
         };
         let queued = &self.queue;
         let stuck = self.ops.iter().filter(|(id, op)| is_stuck(&op.work) && !queued.contains(id));
-        let stuck: alloc::vec::Vec<_> = stuck.map(|(id, _)| *id).collect();
+        let stuck: alloc::vec::Vec<_> = stuck.map(|(id, _)| id).collect();
         for id in stuck {
             self.start_fetch(turn, id);
         }

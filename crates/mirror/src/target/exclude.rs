@@ -18,7 +18,7 @@ impl<D: Clone> Target<D> {
             self.change = None;
         }
         self.regroup();
-        let ids: Vec<_> = self.ops.keys().copied().collect();
+        let ids = self.ops.numbers();
         for id in ids {
             self.settle_write(turn, id);
         }
@@ -37,15 +37,26 @@ impl<D: Clone> Target<D> {
         }
     }
 
-    pub(super) fn needed_exclusion(&self) -> Option<Asked> {
+    /// Every replica of the record is a child.
+    pub(super) fn is_every_member_known(&self) -> bool {
         let mut members = self.record.children.keys();
-        if self.lost.is_empty() && members.all(|id| self.slot_of(*id).is_some()) {
+        let healthy = self.children.values().filter(|child| child.stand == Stand::Healthy);
+        // Those are members, each another one: one is searched for only if there are more.
+        if healthy.count() == members.len() {
+            debug_assert!(members.all(|id| self.slot_of(*id).is_some()), "the healthy are members");
+            return true;
+        }
+        members.all(|id| self.slot_of(*id).is_some())
+    }
+
+    pub(super) fn needed_exclusion(&self) -> Option<Asked> {
+        if self.lost.is_empty() && self.is_every_member_known() {
             return None;
         }
         let mut wanted = self.record_to_change();
         let mut out = Slots::NONE;
         for slot in self.lost.iter() {
-            let Some(child) = self.children.get(&slot) else { continue };
+            let Some(child) = self.children.get(slot) else { continue };
             out.insert(slot);
             wanted.children.insert(child.id, false);
         }
@@ -70,7 +81,7 @@ impl<D: Clone> Target<D> {
 
     pub(super) fn exclusion_committed(&mut self, turn: &mut Turn<'_, D>, out: Slots) {
         for slot in out.iter() {
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 turn.tell(Notice::Excluded { replica: child.id });
                 child.stand = Stand::Absent;
                 child.base = child.roster;
@@ -90,7 +101,7 @@ impl<D: Clone> Target<D> {
         self.regroup();
         for slot in left.iter() {
             self.drop_child(turn, slot);
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 child.is_reborn = false;
             }
         }

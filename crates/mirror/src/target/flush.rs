@@ -68,7 +68,7 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn flush_child(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiter: Waiter) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         child.flushes.waiting.push(waiter);
         if child.flushes.running.is_none() {
             self.start_flush(turn, slot);
@@ -77,7 +77,7 @@ impl<D: Clone> Target<D> {
 
     fn start_flush(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         let geometry = self.geometry;
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         // Flaw::FlushForgetsInFlight: it covers what is done there; the rest stays unflushed.
         let in_flight: Bitmap = if self.flawed.leaves_out(Flaw::FlushForgetsInFlight) {
             Bitmap::new()
@@ -100,7 +100,7 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         fault: Option<Fault>,
     ) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let waiters = child.flushes.running.take().unwrap_or_default();
         if fault.is_some() {
             // What it should have covered stays in `prev`.
@@ -129,13 +129,13 @@ impl<D: Clone> Target<D> {
         }
         for waiter in waiters {
             if let Waiter::Op(id) = waiter
-                && let Some(asker) = self.ops.remove(&id).and_then(|op| op.asker)
+                && let Some(asker) = self.ops.remove(id).and_then(|op| op.asker)
             {
                 reply(turn, asker, HostResult::Failed(HostFault::WriteFault));
             }
         }
         // Those who came meanwhile have a try of their own.
-        if self.children.get(&slot).is_some_and(|child| !child.flushes.waiting.is_empty()) {
+        if self.children.get(slot).is_some_and(|child| !child.flushes.waiting.is_empty()) {
             self.start_flush(turn, slot);
         }
     }
@@ -153,12 +153,12 @@ impl<D: Clone> Target<D> {
 
     /// One child less to wait for.
     pub(super) fn flush_without(&mut self, turn: &mut Turn<'_, D>, id: u64, slot: Slot) {
-        let Some(op) = self.ops.get_mut(&id) else { return };
+        let Some(op) = self.ops.get_mut(id) else { return };
         let Work::Flush(flushing) = &mut op.work else { return };
         flushing.waiting.remove(slot);
         if flushing.waiting.is_empty() {
             let asker = op.asker;
-            self.ops.remove(&id);
+            self.ops.remove(id);
             if let Some(asker) = asker {
                 reply(turn, asker, HostResult::Done);
             }

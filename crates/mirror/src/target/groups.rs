@@ -21,24 +21,24 @@ impl<D: Clone> Target<D> {
     /// To be called whenever the record or a child's stand changed.
     pub(super) fn regroup(&mut self) {
         let mut groups = Groups { acks: self.leaving, ..Groups::default() };
-        for (slot, child) in &self.children {
+        for (slot, child) in self.children.iter() {
             match child.stand {
                 Stand::Healthy => {
-                    groups.acks.insert(*slot);
-                    groups.receivers.insert(*slot);
+                    groups.acks.insert(slot);
+                    groups.receivers.insert(slot);
                     // Flaw::SyncingIsRead: while a source is set only it counts.
                     let source = self.record.resync_source.filter(|source| *source != child.id);
                     if source.is_none() || self.flawed.leaves_out(Flaw::SyncingIsRead) {
-                        groups.counting.insert(*slot);
+                        groups.counting.insert(slot);
                     }
                 }
                 Stand::Joining => {
                     if !self.flawed.leaves_out(Flaw::JoinUnacknowledged) {
-                        groups.acks.insert(*slot);
+                        groups.acks.insert(slot);
                     }
-                    groups.receivers.insert(*slot);
+                    groups.receivers.insert(slot);
                 }
-                Stand::Rebuilding => groups.receivers.insert(*slot),
+                Stand::Rebuilding => groups.receivers.insert(slot),
                 Stand::Absent | Stand::Greeting | Stand::Imaging => {}
             }
         }
@@ -61,7 +61,7 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn is_open(&self, slot: Slot) -> bool {
-        self.children.get(&slot).is_some_and(super::child::Child::is_open)
+        self.children.get(slot).is_some_and(super::child::Child::is_open)
     }
 
     /// No write may be begun: the store may know of an exclusion that a survivor does not.

@@ -66,24 +66,20 @@ impl<D: Clone> Target<D> {
         if self.hosts.sessions.remove(&session).is_none() {
             return;
         }
-        for op in self.ops.values_mut() {
-            if op.asker.is_some_and(|asker| asker.session == session) {
-                op.asker = None;
-            }
-        }
+        self.ops.each(|_, op| op.asker = op.asker.filter(|asker| asker.session != session));
         // A write that was not begun never happens; reads and flushes are of no use.
         let queued = core::mem::take(&mut self.queue);
         for id in queued {
-            let is_orphan = self.ops.get(&id).is_none_or(|op| {
+            let is_orphan = self.ops.get(id).is_none_or(|op| {
                 op.asker.is_none() && matches!(op.work, super::command::Work::Write(_))
             });
             if is_orphan {
-                self.ops.remove(&id);
+                self.ops.remove(id);
             } else {
                 self.queue.push_back(id);
             }
         }
-        self.ops.retain(|_, op| {
+        self.ops.retain(|op| {
             let is_query =
                 matches!(op.work, super::command::Work::Read(_) | super::command::Work::Flush(_));
             !is_query || op.asker.is_some()

@@ -75,7 +75,7 @@ impl Imaging {
 
 impl<D: Clone> Target<D> {
     pub(super) fn frozen_on(&self, slot: Slot) -> &[Frozen] {
-        let state = self.children.get(&slot).and_then(|child| child.state.as_ref());
+        let state = self.children.get(slot).and_then(|child| child.state.as_ref());
         state.map_or(&[], |state| &state.snapshots)
     }
 
@@ -99,7 +99,7 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn begin_images(&mut self, turn: &mut Turn<'_, D>, slot: Slot, late: Late) {
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.stand = Stand::Imaging;
             let (stage, image, left) = (Stage::Copying, None, Bitmap::new());
             child.imaging = Some(Imaging { stage, image, left, late });
@@ -121,7 +121,7 @@ impl<D: Clone> Target<D> {
     fn list_images(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         let waiting = self.groups.counting.without(self.lost);
         for other in waiting.iter() {
-            if let Some(child) = self.children.get_mut(&other) {
+            if let Some(child) = self.children.get_mut(other) {
                 child.send(turn, Purpose::Images, Request::Images);
             }
         }
@@ -129,14 +129,14 @@ impl<D: Clone> Target<D> {
     }
 
     fn set_stage(&mut self, slot: Slot, stage: Stage) {
-        if let Some(imaging) = self.children.get_mut(&slot).and_then(|c| c.imaging.as_mut()) {
+        if let Some(imaging) = self.children.get_mut(slot).and_then(|c| c.imaging.as_mut()) {
             imaging.stage = stage;
         }
     }
 
     pub(super) fn images_listed(&mut self, turn: &mut Turn<'_, D>, slot: Slot, answer: Answer<D>) {
         if let Answer::Images(list) = answer
-            && let Some(state) = self.children.get_mut(&slot).and_then(|c| c.state.as_mut())
+            && let Some(state) = self.children.get_mut(slot).and_then(|c| c.state.as_mut())
         {
             state.snapshots = list;
         }
@@ -146,14 +146,14 @@ impl<D: Clone> Target<D> {
     /// It has said what it has, or is gone.
     pub(super) fn list_without(&mut self, turn: &mut Turn<'_, D>, gone: Slot) {
         let mut listed = Vec::new();
-        for (slot, child) in &mut self.children {
+        for (slot, child) in self.children.iter_mut() {
             let Some(imaging) = &mut child.imaging else { continue };
             if let Stage::Listing { waiting } = &mut imaging.stage
                 && waiting.contains(gone)
             {
                 waiting.remove(gone);
                 if waiting.is_empty() {
-                    listed.push(*slot);
+                    listed.push(slot);
                 }
             }
         }
@@ -168,7 +168,7 @@ impl<D: Clone> Target<D> {
             return;
         };
         let all = Bitmap::full(self.geometry.count(self.blocks()));
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let Some(imaging) = &mut child.imaging else { return };
         if !imaging.image.as_ref().is_some_and(|known| known.is_same(&image)) {
             if image.roster <= child.base || imaging.late.is_for(&image) {
@@ -191,7 +191,7 @@ impl<D: Clone> Target<D> {
     fn freeze_image(&mut self, turn: &mut Turn<'_, D>, slot: Slot, image: Frozen) {
         let held = self.frozen_on(slot).iter().find(|held| held.snapshot == image.snapshot);
         let other = held.map(|held| held.attempt);
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let snapshot = image.snapshot;
         if let Some(attempt) = other {
             child.send(turn, Purpose::SnapAbort, Request::SnapAbort { snapshot, attempt });
@@ -209,7 +209,7 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         fault: Option<Fault>,
     ) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let Some(imaging) = child.imaging.as_ref() else { return };
         let Some(image) = imaging.image.clone().filter(|_| imaging.stage == Stage::Aborting) else {
             return;
@@ -231,7 +231,7 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         fault: Option<Fault>,
     ) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let Some(image) = child.imaging.as_mut().and_then(|imaging| imaging.image.take()) else {
             return;
         };
@@ -257,7 +257,7 @@ impl<D: Clone> Target<D> {
         region: u64,
         result: Result<(), Fault>,
     ) {
-        let child = self.children.get_mut(&slot);
+        let child = self.children.get_mut(slot);
         let Some(imaging) = child.and_then(|child| child.imaging.as_mut()) else { return };
         if result.is_ok() {
             imaging.left.remove(region);

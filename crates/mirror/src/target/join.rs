@@ -39,7 +39,7 @@ impl<D: Clone> Target<D> {
         });
         let Some(slot) = ready.into_iter().find(|slot| !busy.contains(*slot)) else { return };
         let count = self.geometry.count(self.blocks());
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let Some(state) = &child.state else { return };
         child.stand = Stand::Greeting;
         // Flaw::ReturnerTrusted: it may hold writes that nobody else has.
@@ -59,7 +59,7 @@ impl<D: Clone> Target<D> {
 
     pub(super) fn greet(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         let absent = self.absences(slot);
-        if let Some(child) = self.children.get_mut(&slot)
+        if let Some(child) = self.children.get_mut(slot)
             && child.stand == Stand::Greeting
         {
             child.send(turn, Purpose::Greet, Request::Absent { absent });
@@ -76,7 +76,7 @@ impl<D: Clone> Target<D> {
             self.give_up(turn, slot);
             return;
         }
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.is_full = false;
         }
         if self.has_snapshots() {
@@ -88,7 +88,7 @@ impl<D: Clone> Target<D> {
 
     /// From now on it gets every write.
     pub(super) fn begin_rebuild(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.stand = Stand::Rebuilding;
             child.imaging = None;
         }
@@ -110,7 +110,7 @@ impl<D: Clone> Target<D> {
             self.begin_images(turn, slot, Late::Yes);
         }
         let Some(slot) = whole.first().copied() else { return false };
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.stand = Stand::Joining;
         }
         self.regroup();
@@ -158,7 +158,7 @@ impl<D: Clone> Target<D> {
         let absent = self.absences(slot);
         let mut members = self.record.children.clone();
         let roster = self.record.roster.next();
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             members.insert(child.id, true);
             let request = Request::Roster { roster, members, absent, intact: true };
             child.send(turn, Purpose::Welcome, request);
@@ -172,7 +172,7 @@ impl<D: Clone> Target<D> {
         }
         let roster = self.record.roster.next();
         if self.change == Some(Change::Join { slot, stage: Join::Welcome }) {
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 child.roster = roster;
             }
             self.commit_join(turn, slot);
@@ -180,7 +180,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn commit_join(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        let Some(child) = self.children.get(&slot) else { return };
+        let Some(child) = self.children.get(slot) else { return };
         let mut wanted = self.record_to_change();
         wanted.children.insert(child.id, true);
         wanted.roster = wanted.roster.next();
@@ -196,7 +196,7 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn admission_committed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.stand = Stand::Healthy;
             child.since = None;
             if let Some(state) = &child.state {
@@ -215,7 +215,7 @@ impl<D: Clone> Target<D> {
         }
         let healthy = self.slots_where(|child| child.stand == Stand::Healthy);
         let is_equal = |slot: &Slot| {
-            self.children.get(slot).is_some_and(|child| child.lacks.is_empty() && child.is_open())
+            self.children.get(*slot).is_some_and(|child| child.lacks.is_empty() && child.is_open())
         };
         if self.copying.is_some() || !healthy.iter().all(is_equal) {
             return false;
@@ -264,7 +264,7 @@ impl<D: Clone> Target<D> {
             }
             _ => return,
         }
-        if let Some(child) = self.children.get_mut(&slot)
+        if let Some(child) = self.children.get_mut(slot)
             && child.stand == Stand::Joining
         {
             child.stand = Stand::Rebuilding;

@@ -35,7 +35,7 @@ impl<D: Clone> Target<D> {
                 },
             };
             let new = || Child::new(item.replica, item.node, turn.now);
-            let child = self.children.entry(slot).or_insert_with(new);
+            let child = self.children.get_or_insert_with(slot, new);
             child.wish = match (item.retire, item.rebuild) {
                 (true, _) => Wish::Retire,
                 (false, true) => Wish::Rebuild,
@@ -49,29 +49,29 @@ impl<D: Clone> Target<D> {
     }
 
     fn free_slot(&self) -> Option<Slot> {
-        (0..SLOTS_MAX).map(Slot).find(|slot| !self.children.contains_key(slot))
+        (0..SLOTS_MAX).map(Slot).find(|slot| self.children.get(*slot).is_none())
     }
 
     pub(super) fn slots_where(&self, is_wanted: impl Fn(&Child<D>) -> bool) -> Vec<Slot> {
         let found = self.children.iter().filter(|(_, child)| is_wanted(child));
-        found.map(|(slot, _)| *slot).collect()
+        found.map(|(slot, _)| slot).collect()
     }
 
     pub(super) fn slot_of(&self, id: ReplicaId) -> Option<Slot> {
-        self.children.iter().find(|(_, child)| child.id == id).map(|(slot, _)| *slot)
+        self.children.iter().find(|(_, child)| child.id == id).map(|(slot, _)| slot)
     }
 
     /// The config no longer names it. Recorded healthy, it is excluded before it is forgotten.
     fn forget_child(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         child.wish = Wish::Retire;
         match child.stand {
             Stand::Greeting | Stand::Imaging | Stand::Rebuilding => self.give_up(turn, slot),
             Stand::Healthy | Stand::Joining | Stand::Absent => {}
         }
         let is_free = !self.lost.or(self.leaving).contains(slot)
-            && self.children.get(&slot).is_some_and(|child| child.stand == Stand::Absent);
-        if is_free && let Some(mut child) = self.children.remove(&slot) {
+            && self.children.get(slot).is_some_and(|child| child.stand == Stand::Absent);
+        if is_free && let Some(mut child) = self.children.remove(slot) {
             child.close(turn);
             turn.put(Output::Seen);
         }
@@ -90,10 +90,10 @@ impl<D: Clone> Target<D> {
     pub(super) fn open_children(&mut self, turn: &mut Turn<'_, D>) {
         let is_starting = !self.is_serving();
         let held_back = self.lost.or(self.leaving);
-        for (slot, child) in &mut self.children {
+        for (slot, child) in self.children.iter_mut() {
             let Link::Closed { retry } = child.link else { continue };
             let is_wanted = is_starting || child.is_wanted();
-            if is_wanted && retry <= turn.now && !held_back.contains(*slot) {
+            if is_wanted && retry <= turn.now && !held_back.contains(slot) {
                 child.open(turn, self.epoch);
             }
         }
@@ -101,7 +101,7 @@ impl<D: Clone> Target<D> {
 
     pub(super) fn child_closed(&mut self, turn: &mut Turn<'_, D>, id: ReplicaId, session: u64) {
         let Some(slot) = self.slot_of(id) else { return };
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let (retry, is_refused) = match child.link {
             // One that was open is tried at once, one that never opened after a while.
             Link::Open { session: open } if open == session => (turn.now, false),
@@ -125,7 +125,7 @@ impl<D: Clone> Target<D> {
             self.claim_lost(turn, slot);
             return;
         }
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         match child.stand {
             Stand::Absent => {}
             Stand::Greeting => self.give_up(turn, slot),
@@ -148,7 +148,7 @@ impl<D: Clone> Target<D> {
         answer: Answer<D>,
     ) {
         let Some(slot) = self.slot_of(id) else { return };
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         match (child.link, answer) {
             (Link::Opening { session: open, since }, answer) if open == session => {
                 self.greeted(turn, slot, since, answer);
@@ -162,7 +162,7 @@ impl<D: Clone> Target<D> {
 
     /// The answer to a fence.
     fn greeted(&mut self, turn: &mut Turn<'_, D>, slot: Slot, since: Time, answer: Answer<D>) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         match answer {
             Answer::Fenced(state) => {
                 let Link::Opening { session, .. } = child.link else { return };
@@ -180,7 +180,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn fenced(&mut self, turn: &mut Turn<'_, D>, slot: Slot, state: Box<State>) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         let is_known = child.instance == Some(state.instance);
         let is_in_use = !matches!(child.stand, Stand::Absent | Stand::Greeting);
         child.dropped = None;
@@ -217,7 +217,7 @@ impl<D: Clone> Target<D> {
         tag: u64,
         answer: Answer<D>,
     ) {
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         match answer {
             Answer::Failed(Fault::Stale { epoch }) if epoch > self.epoch => {
                 self.self_fence(turn);
@@ -231,7 +231,7 @@ impl<D: Clone> Target<D> {
             }
             _ => {}
         }
-        let Some(sent) = child.sent.remove(&tag) else { return };
+        let Some(sent) = child.sent.remove(tag) else { return };
         child.answered = child.answered.max(Some(sent.at));
         let fault = match answer {
             Answer::Failed(fault) => Some(fault),
@@ -239,7 +239,7 @@ impl<D: Clone> Target<D> {
         };
         if fault == Some(Fault::Faulted) && self.may_lose(slot) {
             // Whatever waits for it waits for its exclusion.
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 child.sent.insert(tag, sent);
             }
             self.lose(turn, slot, Why::Faulted);
@@ -266,9 +266,9 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn tick_links(&mut self, turn: &mut Turn<'_, D>) {
-        let slots: Vec<_> = self.children.keys().copied().collect();
+        let slots = self.slots_where(|_| true);
         for slot in slots {
-            let Some(child) = self.children.get_mut(&slot) else { continue };
+            let Some(child) = self.children.get_mut(slot) else { continue };
             let is_late = |at: Time| turn.now.since(at) >= self.times.child;
             let is_silent = match child.link {
                 Link::Opening { since, .. } => is_late(since),
@@ -290,7 +290,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn grace_over(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        let dropped = self.children.get(&slot).and_then(|child| child.dropped);
+        let dropped = self.children.get(slot).and_then(|child| child.dropped);
         if dropped.is_some_and(|at| turn.now.since(at) >= self.times.grace) {
             self.lose(turn, slot, Why::Unreachable);
         }
@@ -308,7 +308,7 @@ impl<D: Clone> Target<D> {
         if self.lost.or(self.leaving).contains(slot) {
             return;
         }
-        let Some(child) = self.children.get(&slot) else { return };
+        let Some(child) = self.children.get(slot) else { return };
         let id = child.id;
         match child.stand {
             Stand::Absent => {}
@@ -319,7 +319,7 @@ impl<D: Clone> Target<D> {
                     self.wait_for_the_last(turn, slot);
                     return;
                 }
-                if let Some(child) = self.children.get_mut(&slot) {
+                if let Some(child) = self.children.get_mut(slot) {
                     child.close(turn);
                     child.dropped = None;
                 }
@@ -332,7 +332,7 @@ impl<D: Clone> Target<D> {
 
     /// It cannot be excluded: there would be none left. Only its return as it was helps.
     fn wait_for_the_last(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             // One that is being opened goes on: else a slow one would never be reached.
             if !matches!(child.link, Link::Opening { .. }) {
                 child.close(turn);
@@ -341,7 +341,7 @@ impl<D: Clone> Target<D> {
             child.dropped = None;
         }
         let counting = self.groups.counting;
-        let is_dead = |slot| self.children.get(&slot).is_none_or(|child| child.is_reborn);
+        let is_dead = |slot| self.children.get(slot).is_none_or(|child| child.is_reborn);
         if counting.iter().all(is_dead) {
             self.fail(turn, "every healthy replica restarted");
         }
@@ -350,7 +350,7 @@ impl<D: Clone> Target<D> {
     /// Nothing counts on it: it gets nothing until it is greeted again.
     pub(super) fn give_up(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         self.abort_join(slot);
-        let Some(child) = self.children.get_mut(&slot) else { return };
+        let Some(child) = self.children.get_mut(slot) else { return };
         child.close(turn);
         // One that is full will be full again at once: space comes by people, not by trying.
         let after = if child.is_full { self.times.full } else { self.times.retry };

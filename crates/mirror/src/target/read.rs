@@ -43,13 +43,13 @@ impl<D: Clone> Target<D> {
     /// Local first, else whoever has least to do.
     pub(super) fn nearest(&self, except: Slots) -> Option<Slot> {
         let able = self.groups.counting.without(except).without(self.lost);
-        let open = self.children.iter().filter(|(slot, c)| able.contains(**slot) && c.is_open());
+        let open = self.children.iter().filter(|(slot, c)| able.contains(*slot) && c.is_open());
         open.min_by_key(|(_, child)| (child.node != self.node, child.sent.len()))
-            .map(|(slot, _)| *slot)
+            .map(|(slot, _)| slot)
     }
 
     fn ask_read(&mut self, turn: &mut Turn<'_, D>, id: u64) {
-        let Some(Work::Read(reading)) = self.ops.get(&id).map(|op| &op.work) else { return };
+        let Some(Work::Read(reading)) = self.ops.get(id).map(|op| &op.work) else { return };
         let (extent, bad) = (reading.extent, reading.bad);
         if !self.is_serving() {
             self.has_idle_reads = true;
@@ -64,10 +64,10 @@ impl<D: Clone> Target<D> {
             self.has_idle_reads = true;
             return;
         };
-        if let Some(Work::Read(reading)) = self.ops.get_mut(&id).map(|op| &mut op.work) {
+        if let Some(Work::Read(reading)) = self.ops.get_mut(id).map(|op| &mut op.work) {
             reading.stage = Stage::Asked(slot);
         }
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.send(turn, Purpose::Read(id), Request::Read { extent });
         }
     }
@@ -79,7 +79,7 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         answer: Answer<D>,
     ) {
-        let Some(Work::Read(reading)) = self.ops.get_mut(&id).map(|op| &mut op.work) else {
+        let Some(Work::Read(reading)) = self.ops.get_mut(id).map(|op| &mut op.work) else {
             return;
         };
         if !matches!(reading.stage, Stage::Asked(asked) if asked == slot) {
@@ -109,7 +109,7 @@ impl<D: Clone> Target<D> {
             self.ping_stale(turn);
             return;
         }
-        let Some(Work::Read(reading)) = self.ops.get(&id).map(|op| &op.work) else { return };
+        let Some(Work::Read(reading)) = self.ops.get(id).map(|op| &op.work) else { return };
         let Stage::Held(data) = &reading.stage else { return };
         let (extent, bad) = (reading.extent, reading.bad);
         let data = data.clone();
@@ -123,7 +123,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn end_read(&mut self, turn: &mut Turn<'_, D>, id: u64, result: HostResult<D>) {
-        if let Some(asker) = self.ops.remove(&id).and_then(|op| op.asker) {
+        if let Some(asker) = self.ops.remove(id).and_then(|op| op.asker) {
             reply(turn, asker, result);
         }
     }
@@ -140,9 +140,9 @@ impl<D: Clone> Target<D> {
             _ => false,
         };
         let idle = self.ops.iter().filter(|(_, op)| is_idle(&op.work));
-        let idle: Vec<_> = idle.map(|(id, _)| *id).collect();
+        let idle: Vec<_> = idle.map(|(id, _)| id).collect();
         for id in idle {
-            match self.ops.get(&id).map(|op| &op.work) {
+            match self.ops.get(id).map(|op| &op.work) {
                 Some(Work::Read(Reading { stage: Stage::Held(_), .. })) => {
                     self.finish_read(turn, id);
                 }
@@ -157,14 +157,15 @@ impl<D: Clone> Target<D> {
 
     /// Reads that were asked of a child that is gone ask another.
     pub(super) fn ask_others(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        for op in self.ops.values_mut() {
+        let has_idle_reads = &mut self.has_idle_reads;
+        self.ops.each(|_, op| {
             if let Work::Read(reading) = &mut op.work
                 && matches!(reading.stage, Stage::Asked(asked) if asked == slot)
             {
                 reading.stage = Stage::Waiting;
-                self.has_idle_reads = true;
+                *has_idle_reads = true;
             }
-        }
+        });
         self.retry_reads(turn);
     }
 }

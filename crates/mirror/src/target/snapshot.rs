@@ -106,7 +106,7 @@ impl<D: Clone> Target<D> {
         for slot in self.groups.counting.iter() {
             let held = self.frozen_on(slot).iter().find(|held| held.snapshot == snapshot);
             let Some(attempt) = held.map(|held| held.attempt) else { continue };
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 child.send(turn, Purpose::SnapAbort, Request::SnapAbort { snapshot, attempt });
                 waiting.insert(slot);
             }
@@ -135,7 +135,7 @@ impl<D: Clone> Target<D> {
             self.fail_snapshot(turn);
             return;
         }
-        if let Some(state) = self.children.get_mut(&slot).and_then(|c| c.state.as_mut()) {
+        if let Some(state) = self.children.get_mut(slot).and_then(|c| c.state.as_mut()) {
             state.snapshots.retain(|held| held.snapshot != item.snapshot);
         }
         self.take_snapshot(turn);
@@ -153,7 +153,7 @@ impl<D: Clone> Target<D> {
         let SnapshotItem { snapshot, name, attempt } = item.clone();
         let frozen = Frozen { snapshot, attempt, roster, blocks, name };
         for slot in counting.iter() {
-            if let Some(child) = self.children.get_mut(&slot) {
+            if let Some(child) = self.children.get_mut(slot) {
                 child.send(turn, Purpose::Snapshot, Request::Snapshot(frozen.clone()));
             }
         }
@@ -175,7 +175,7 @@ impl<D: Clone> Target<D> {
         waiting.remove(slot);
         *has_failed |= fault.is_some();
         if fault.is_none()
-            && let Some(state) = self.children.get_mut(&slot).and_then(|c| c.state.as_mut())
+            && let Some(state) = self.children.get_mut(slot).and_then(|c| c.state.as_mut())
         {
             let SnapshotItem { snapshot, name, attempt } = item.clone();
             state.snapshots.push(Frozen { snapshot, attempt, roster, blocks, name });
@@ -225,7 +225,7 @@ impl<D: Clone> Target<D> {
         turn.tell(Notice::SnapshotFailed { snapshot: item.snapshot });
         self.failed_snapshots.push(item.attempt);
         for slot in self.groups.counting.without(self.lost).iter() {
-            let Some(child) = self.children.get_mut(&slot) else { continue };
+            let Some(child) = self.children.get_mut(slot) else { continue };
             if let Some(state) = &mut child.state {
                 state.snapshots.retain(|held| held.snapshot != item.snapshot);
             }

@@ -23,9 +23,7 @@ impl<D: Clone> Target<D> {
                     self.host_closed(turn, session);
                     turn.put(Output::CloseHost { session });
                 }
-                for op in self.ops.values_mut() {
-                    op.asker = None;
-                }
+                self.ops.each(|_, op| op.asker = None);
                 self.abort_preparation();
                 self.reserving.clear();
                 self.freeze = None;
@@ -67,7 +65,7 @@ impl<D: Clone> Target<D> {
     fn drop_copies(&mut self) {
         let queued = core::mem::take(&mut self.queue);
         for id in queued {
-            self.ops.remove(&id);
+            self.ops.remove(id);
         }
         if self.ops.is_empty() {
             self.copying = None;
@@ -76,7 +74,7 @@ impl<D: Clone> Target<D> {
 
     pub(super) fn stop_flushed(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         if self.phase == Phase::Stopping
-            && let Some(child) = self.children.get_mut(&slot)
+            && let Some(child) = self.children.get_mut(slot)
         {
             child.send(turn, Purpose::Stop, Request::Stop);
         }

@@ -12,7 +12,7 @@ use model::HostId;
 use super::{
     Output, Target, Turn,
     child::{Purpose, Stand},
-    command::{Asker, HostFault, HostResult, Work, reply},
+    command::{Asker, HostFault, HostResult, Op, Work, reply},
     copy::{Copy, CopyFor},
     seen::Why,
 };
@@ -58,16 +58,16 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn start_write(&mut self, turn: &mut Turn<'_, D>, id: u64) {
-        let Some(Work::Write(writing)) = self.ops.get_mut(&id).map(|op| &mut op.work) else {
+        let Some(extent) = self.ops.get(id).and_then(Op::extent) else { return };
+        self.touch(turn, extent);
+        let Some(Work::Write(writing)) = self.ops.get_mut(id).map(|op| &mut op.work) else {
             return;
         };
-        let (extent, request) = (writing.extent, writing.request());
         writing.waiting = self.groups.receivers;
         writing.is_sent = true;
-        self.touch(turn, extent);
         for slot in self.groups.receivers.iter() {
-            if let Some(child) = self.children.get_mut(&slot) {
-                child.send(turn, Purpose::Write(id), request.clone());
+            if let Some(child) = self.children.get_mut(slot) {
+                child.send(turn, Purpose::Write(id), writing.request());
             }
         }
     }
@@ -78,8 +78,8 @@ impl<D: Clone> Target<D> {
         for region in self.geometry.regions(extent) {
             self.dirty.insert(region);
             self.touched.insert(region);
-            for (slot, child) in &mut self.children {
-                if self.groups.receivers.contains(*slot) {
+            for (slot, child) in self.children.iter_mut() {
+                if self.groups.receivers.contains(slot) {
                     child.cur.insert(region);
                 } else {
                     is_news |= child.lacks.insert(region) && child.stand == Stand::Imaging;
@@ -98,7 +98,7 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         fault: Option<Fault>,
     ) {
-        let Some(Work::Write(writing)) = self.ops.get_mut(&id).map(|op| &mut op.work) else {
+        let Some(Work::Write(writing)) = self.ops.get_mut(id).map(|op| &mut op.work) else {
             return;
         };
         match fault {
@@ -115,7 +115,7 @@ impl<D: Clone> Target<D> {
     pub(super) fn settle_write(&mut self, turn: &mut Turn<'_, D>, id: u64) {
         let acks = self.groups.acks;
         let counting = self.groups.counting.without(self.lost);
-        let Some(op) = self.ops.get_mut(&id) else { return };
+        let Some(op) = self.ops.get_mut(id) else { return };
         let Work::Write(writing) = &op.work else { return };
         let unanswered = writing.waiting.without(writing.failed);
         if !writing.is_sent || !unanswered.and(acks).is_empty() {
@@ -140,7 +140,7 @@ impl<D: Clone> Target<D> {
         // Flaw::LockEndsWithAck: an old copy still on its way lands over what comes next.
         if is_over || self.flawed.leaves_out(Flaw::LockEndsWithAck) {
             let (extent, host) = (writing.extent, op.host);
-            self.ops.remove(&id);
+            self.ops.remove(id);
             self.lock.release(extent);
             self.command_over(turn, host);
         }
@@ -160,7 +160,7 @@ impl<D: Clone> Target<D> {
             _ => false,
         };
         let failed = self.ops.iter().filter(|(_, op)| has_failed(&op.work));
-        let failed: alloc::vec::Vec<_> = failed.map(|(id, _)| *id).collect();
+        let failed: alloc::vec::Vec<_> = failed.map(|(id, _)| id).collect();
         for id in failed {
             self.settle_write(turn, id);
         }
@@ -174,7 +174,7 @@ impl<D: Clone> Target<D> {
                 continue;
             }
             if fault == Some(Fault::NoSpace)
-                && let Some(child) = self.children.get_mut(&slot)
+                && let Some(child) = self.children.get_mut(slot)
             {
                 child.is_full = true;
                 turn.put(Output::Seen);
@@ -186,7 +186,7 @@ impl<D: Clone> Target<D> {
     /// It failed on every healthy child, perhaps after changing some: they are made equal again
     /// before the host hears of it.
     fn undo_write(&mut self, turn: &mut Turn<'_, D>, id: u64) {
-        let Some(op) = self.ops.get_mut(&id) else { return };
+        let Some(op) = self.ops.get_mut(id) else { return };
         let Work::Write(writing) = &op.work else { return };
         let fault = writing.fault.map_or(HostFault::WriteFault, HostFault::from);
         let extent = writing.extent;
@@ -200,7 +200,7 @@ impl<D: Clone> Target<D> {
             return;
         }
         if others.is_empty() {
-            self.ops.remove(&id);
+            self.ops.remove(id);
             self.lock.release(extent);
             self.command_over(turn, host);
             if let Some(asker) = asker {
@@ -214,7 +214,7 @@ impl<D: Clone> Target<D> {
 
     /// The child is gone: whatever waited for it does not any more.
     pub(super) fn drop_child(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        if let Some(child) = self.children.get_mut(&slot) {
+        if let Some(child) = self.children.get_mut(slot) {
             child.forget_all();
             child.cur = block::Bitmap::new();
             child.prev = block::Bitmap::new();
@@ -225,9 +225,9 @@ impl<D: Clone> Target<D> {
         self.regroup();
         self.freeze_without(turn, slot);
         self.list_without(turn, slot);
-        let ids: alloc::vec::Vec<_> = self.ops.keys().copied().collect();
+        let ids = self.ops.numbers();
         for id in ids {
-            match self.ops.get_mut(&id).map(|op| &mut op.work) {
+            match self.ops.get_mut(id).map(|op| &mut op.work) {
                 Some(Work::Write(writing)) => {
                     writing.waiting.remove(slot);
                     writing.failed.remove(slot);
