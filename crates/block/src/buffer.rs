@@ -61,6 +61,21 @@ impl Buffer {
         Self { pages: Arc::clone(&self.pages), window: start..start + part.len() }
     }
 
+    /// Whether it is all of its memory, but for the end of the last block.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.window.start == 0 && self.window.end.div_ceil(BLOCK) == self.pages.len()
+    }
+
+    /// Makes it a window onto the first `len` bytes of its memory; false, and nothing is done, if
+    /// somebody else looks at them or there are fewer.
+    pub(crate) fn resize(&mut self, len: usize) -> bool {
+        let is_ours = Arc::get_mut(&mut self.pages).is_some_and(|own| len <= own.len() * BLOCK);
+        if is_ours {
+            self.window = 0..len;
+        }
+        is_ours
+    }
+
     /// Whether the kernel may read or write it past its cache: both ends lie on block boundaries.
     pub fn is_aligned(&self) -> bool {
         self.window.start.is_multiple_of(BLOCK) && self.window.end.is_multiple_of(BLOCK)

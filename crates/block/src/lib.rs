@@ -9,8 +9,10 @@ extern crate alloc;
 
 mod bitmap;
 mod buffer;
+mod buffers;
 mod extent;
 
 pub use bitmap::Bitmap;
 pub use buffer::Buffer;
+pub use buffers::Buffers;
 pub use extent::{BLOCK, Extent, REGION, regions};

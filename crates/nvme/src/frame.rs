@@ -83,6 +83,8 @@ pub(crate) enum Got<'a> {
     Header { kind: Kind, data: usize },
     /// The next piece of its data.
     Data(&'a [u8]),
+    /// The last piece of its data, which has no digest: the unit is over.
+    Last(&'a [u8]),
     /// The data is over.
     End { is_intact: bool },
 }
@@ -172,6 +174,10 @@ impl Receiver {
                 State::Data { left } => {
                     let piece = take(input, left);
                     self.passed(piece);
+                    if self.is_due() {
+                        self.state = FRESH;
+                        return Ok(Some(Got::Last(piece)));
+                    }
                     return Ok(Some(Got::Data(piece)));
                 }
                 State::Digest { have } => {
@@ -219,6 +225,9 @@ impl Receiver {
         have: usize,
         want: usize,
     ) -> Result<Option<Got<'static>>, Fault> {
+        if have == 0 && self.take_whole(input) {
+            return self.gathered().map(Some);
+        }
         let piece = take(input, want - have);
         let have = have + piece.len();
         self.header[have - piece.len()..have].copy_from_slice(piece);
@@ -232,10 +241,28 @@ impl Receiver {
             self.state = State::Header { have, want };
             return Ok(None);
         }
+        self.gathered().map(Some)
+    }
+
+    /// Takes a header that is there as a whole, as most are. One that is not, or is wrong, is left
+    /// to be gathered, which tells what is wrong.
+    fn take_whole(&mut self, input: &mut &[u8]) -> bool {
+        let &[first, _, hlen, ..] = *input else { return false };
+        let kind = Kind::from_byte(first).filter(|kind| self.listener.hears(*kind));
+        let Some(kind) = kind.filter(|kind| kind.header_len() == hlen) else { return false };
+        let digest = if kind.is_digested() { self.digests.header_len() } else { 0 };
+        let want = usize::from(hlen) + digest;
+        let Some((header, rest)) = input.split_at_checked(want) else { return false };
+        self.header[..want].copy_from_slice(header);
+        (self.kind, self.seen, *input) = (kind, want, rest);
+        true
+    }
+
+    /// The header is here.
+    fn gathered(&mut self) -> Result<Got<'static>, Fault> {
         self.check_digest()?;
         let data = self.check_lengths()?;
-        let kind = self.kind;
-        Ok(Some(Got::Header { kind, data }))
+        Ok(Got::Header { kind: self.kind, data })
     }
 
     /// How long the header is, with its digest.

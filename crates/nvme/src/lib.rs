@@ -13,7 +13,6 @@ pub mod reservation;
 pub mod target;
 pub mod wire;
 
-mod buffers;
 mod frame;
 mod op;
 mod outgoing;

@@ -1,8 +1,9 @@
 //! Units on their way out: headers gathered in one place, payloads left where they are.
 
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
-use block::Buffer;
+use block::{BLOCK, Buffer, Buffers};
 use zerocopy::{
     Immutable, IntoBytes,
     little_endian::{U16, U32},
@@ -18,12 +19,25 @@ const SMALL: usize = 512;
 
 /// What to send on one connection, in order. Any number of units, of which the payloads are shared
 /// with whoever gave them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Outgoing {
     heads: Vec<u8>,
     /// How many bytes of `heads` go before it, and the payload.
     payloads: Vec<(usize, Buffer)>,
     payload_bytes: usize,
+    /// Headers that were shared, to be used again when they are sent.
+    shared: RefCell<Buffers>,
+}
+
+/// Bytes of headers that a batch holds on to: two blocks, for the one before may not be sent yet.
+/// A block holds the headers of more commands than most batches have.
+const REUSED_HEADS: usize = 2 * BLOCK;
+
+impl Default for Outgoing {
+    fn default() -> Self {
+        let shared = RefCell::new(Buffers::new(REUSED_HEADS));
+        Self { heads: Vec::new(), payloads: Vec::new(), payload_bytes: 0, shared }
+    }
 }
 
 impl Outgoing {
@@ -55,16 +69,35 @@ impl Outgoing {
 
     /// All of it, for those who send later: the headers are copied once, the payloads are shared.
     pub fn shared(&self) -> impl Iterator<Item = Buffer> + '_ {
-        let heads = Buffer::copy_of(&self.heads);
-        let tail = self.payloads.last().map_or(0, |(upto, _)| *upto)..self.heads.len();
-        let last = heads.slice(tail);
+        let heads = self.shared_heads();
         let mut from = 0;
-        let all = self.payloads.iter().flat_map(move |(upto, payload)| {
-            let head = heads.slice(from..*upto);
-            from = *upto;
-            [head, payload.clone()]
-        });
-        all.chain([last]).filter(|piece| !piece.is_empty())
+        let mut payloads = self.payloads.iter();
+        // What goes after the headers that were told last.
+        let mut after: Option<&Buffer> = None;
+        core::iter::from_fn(move || {
+            if let Some(payload) = after.take() {
+                return Some(payload.clone());
+            }
+            let next = payloads.next();
+            let head = from..next.map_or(heads.len(), |(upto, _)| *upto);
+            from = head.end;
+            let payload = next.map(|(_, payload)| payload);
+            if head.is_empty() {
+                return payload.cloned();
+            }
+            after = payload;
+            Some(heads.slice(head))
+        })
+    }
+
+    fn shared_heads(&self) -> Buffer {
+        let mut buffers = self.shared.borrow_mut();
+        let mut heads = buffers.take(self.heads.len());
+        if let Some(to) = heads.get_mut() {
+            to.copy_from_slice(&self.heads);
+        }
+        buffers.lend(&heads);
+        heads
     }
 
     /// Empties it but keeps its memory, so that it can be handed back for the next batch.

@@ -3,14 +3,13 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use block::Buffer;
+use block::{Buffer, Buffers};
 use zerocopy::{
     FromBytes, FromZeros,
     little_endian::{U16, U32},
 };
 
 use crate::{
-    buffers::Buffers,
     frame::{Digests, Fault, Got, Listener, Receiver},
     limits,
     outgoing::{Outgoing, common},
@@ -188,6 +187,10 @@ impl<O> Queue<O> {
                     self.header(kind, data, over).map_err(|fault| self.noted(fault))?;
                 }
                 Got::Data(piece) => self.fill(piece),
+                Got::Last(piece) => {
+                    self.fill(piece);
+                    self.unit_over(true, over).map_err(|fault| self.noted(fault))?;
+                }
                 Got::End { is_intact } => {
                     self.unit_over(is_intact, over).map_err(|fault| self.noted(fault))?;
                 }

@@ -279,10 +279,18 @@ impl Session {
             self.outs.push_back(Out::Done { tag, result });
             return;
         }
-        if let Some(lane) = self.lanes.get_mut(usize::from(queue)) {
-            lane.backlog.push_back((tag, op));
+        let Some(lane) = self.lanes.get_mut(usize::from(queue)) else { return };
+        match lane.queue.as_mut() {
+            Some(open) if lane.backlog.is_empty() && open.has_room(kept(queue)) => {
+                if let Err(status) = send(open, &self.attached, self.now, queue, tag, op) {
+                    self.outs.push_back(Out::Done { tag, result: Err(status) });
+                }
+            }
+            _ => {
+                lane.backlog.push_back((tag, op));
+                self.unload(queue);
+            }
         }
-        self.unload(queue);
     }
 
     /// Time has passed: silence is broken, and what takes too long ends the session.
@@ -404,21 +412,11 @@ impl Session {
         if self.state != State::Live {
             return;
         }
-        // Callers' commands never keep our own from the admin queue.
-        let kept = if number == ADMIN { ADMIN_KEPT } else { 0 };
-        while queue.has_room(kept)
+        while queue.has_room(kept(number))
             && let Some((tag, op)) = lane.backlog.pop_front()
         {
-            match command::encode(op, &self.attached) {
-                Ok((sqe, data)) => {
-                    let is_read = sqe.opcode == crate::wire::command::io::READ && number != ADMIN;
-                    let exact = match &data {
-                        Data::In(bytes) if is_read => Some(*bytes),
-                        _ => None,
-                    };
-                    queue.submit(Owner::Caller { tag, exact }, sqe, data, Some(self.now));
-                }
-                Err(status) => self.outs.push_back(Out::Done { tag, result: Err(status) }),
+            if let Err(status) = send(queue, &self.attached, self.now, number, tag, op) {
+                self.outs.push_back(Out::Done { tag, result: Err(status) });
             }
         }
     }
@@ -525,6 +523,30 @@ impl Session {
         }
         self.outs.push_back(Out::Dead { reason });
     }
+}
+
+/// Callers' commands never keep our own from the admin queue.
+const fn kept(queue: u16) -> usize {
+    if queue == ADMIN { ADMIN_KEPT } else { 0 }
+}
+
+/// Sends an operation on a queue that has room, or tells why it is none.
+fn send(
+    queue: &mut Queue<Owner>,
+    attached: &Attached,
+    now: Duration,
+    number: u16,
+    tag: u64,
+    op: Op,
+) -> Result<(), Status> {
+    let (sqe, data) = command::encode(op, attached)?;
+    let is_read = sqe.opcode == crate::wire::command::io::READ && number != ADMIN;
+    let exact = match &data {
+        Data::In(bytes) if is_read => Some(*bytes),
+        _ => None,
+    };
+    queue.submit(Owner::Caller { tag, exact }, sqe, data, Some(now));
+    Ok(())
 }
 
 /// The data of a read must be whole.

@@ -128,6 +128,10 @@ impl Connection {
                     self.fill(piece);
                     Ok(())
                 }
+                Ok(Some(Got::Last(piece))) => {
+                    self.fill(piece);
+                    self.unit_over(core, true)
+                }
                 Ok(Some(Got::End { is_intact })) => self.unit_over(core, is_intact),
                 Err(fault) => Err(fault),
             };

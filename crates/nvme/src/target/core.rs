@@ -8,7 +8,7 @@ use alloc::{
 };
 use core::time::Duration;
 
-use block::Buffer;
+use block::{Buffer, Buffers};
 
 use super::{
     event,
@@ -17,7 +17,6 @@ use super::{
     subsystem::{Exported, Hosts, Listen, SubsystemId},
 };
 use crate::{
-    buffers::Buffers,
     limits,
     op::Op,
     reservation::{Effects, HostId, Reservations},

@@ -50,8 +50,19 @@ impl Kind {
         Self::R2t,
     ];
 
-    pub fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.byte() == byte)
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::IcReq,
+            1 => Self::IcResp,
+            2 => Self::H2cTermReq,
+            3 => Self::C2hTermReq,
+            4 => Self::CapsuleCmd,
+            5 => Self::CapsuleResp,
+            6 => Self::H2cData,
+            7 => Self::C2hData,
+            9 => Self::R2t,
+            _ => return None,
+        })
     }
 
     pub const fn byte(self) -> u8 {
