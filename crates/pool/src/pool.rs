@@ -21,7 +21,7 @@ use alloc::{
 };
 use core::ops::Range;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Buffers, Extent};
 use model::{ReplicaId, SnapshotId};
 
 pub use self::look::{Node, ReplicaState, SnapshotState, Stats};
@@ -76,8 +76,13 @@ pub struct Pool {
     catalog_bytes: u64,
     fault: Option<Fault>,
     is_exported: bool,
+    buffers: Buffers,
     flaws: Flaws,
 }
+
+/// Memory of reads that a pool holds on to, to use it again: what a busy queue reads at a time,
+/// 4 KiB each. It has no clock to let go of it by.
+const REUSED: usize = 1 << 20;
 
 pub(crate) type OpId = usize;
 
@@ -210,6 +215,7 @@ impl Pool {
             catalog_bytes: 0,
             fault: None,
             is_exported: false,
+            buffers: Buffers::new(REUSED),
             flaws,
         };
         pool.measure_catalog();
@@ -252,6 +258,12 @@ impl Pool {
             Whom::Discard | Whom::Nobody => {}
         }
         self.pump();
+    }
+
+    /// For an `Io::Read` of so many bytes. It may hold old bytes: it is handed to `io_done` full,
+    /// or dropped.
+    pub fn read_buffer(&mut self, len: usize) -> Buffer {
+        self.buffers.take(len)
     }
 
     pub fn fault(&self) -> Option<Fault> {
@@ -424,11 +436,14 @@ impl Pool {
     }
 
     fn check_extent(&self, layer: LayerId, extent: Extent) -> Result<(), Error> {
-        let blocks = self.catalog.layers.get(&layer).ok_or(Error::NotFound)?.blocks;
-        let is_within = extent.blocks > 0
-            && extent.start.checked_add(extent.blocks.into()).is_some_and(|end| end <= blocks);
-        if is_within { Ok(()) } else { Err(Error::OutOfRange) }
+        check_within(self.catalog.layers.get(&layer).ok_or(Error::NotFound)?, extent)
     }
+}
+
+fn check_within(layer: &catalog::Layer, extent: Extent) -> Result<(), Error> {
+    let end = extent.start.checked_add(extent.blocks.into());
+    let is_within = extent.blocks > 0 && end.is_some_and(|end| end <= layer.blocks);
+    if is_within { Ok(()) } else { Err(Error::OutOfRange) }
 }
 
 /// The clusters that an extent touches; it lies within a replica.
@@ -466,18 +481,23 @@ fn slices(extent: Extent) -> impl Iterator<Item = Slice> {
     let mut at = extent.start;
     core::iter::from_fn(move || {
         (at < extent.end()).then(|| {
-            let first = u8::try_from(at % CLUSTER).expect("below 64");
-            let count = (CLUSTER - at % CLUSTER).min(extent.end() - at);
-            let slice = Slice {
-                logical: u32::try_from(at / CLUSTER).expect("a replica is within its largest size"),
-                first,
-                count: u8::try_from(count).expect("at most 64"),
-                at: u32::try_from(at - extent.start).expect("within the extent"),
-            };
-            at += count;
+            let slice = slice_at(extent, at);
+            at += u64::from(slice.count);
             slice
         })
     })
+}
+
+/// The one that begins with this block of the extent.
+fn slice_at(extent: Extent, at: u64) -> Slice {
+    let first = u8::try_from(at % CLUSTER).expect("below 64");
+    let count = (CLUSTER - at % CLUSTER).min(extent.end() - at);
+    Slice {
+        logical: u32::try_from(at / CLUSTER).expect("a replica is within its largest size"),
+        first,
+        count: u8::try_from(count).expect("at most 64"),
+        at: u32::try_from(at - extent.start).expect("within the extent"),
+    }
 }
 
 /// Runs of set bits: first and count, lowest first.

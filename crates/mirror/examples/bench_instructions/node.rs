@@ -23,11 +23,12 @@ struct Disk {
 }
 
 impl Disk {
-    fn perform(&mut self, io: &Io) -> Option<Buffer> {
+    /// A read gets its buffer from `buffer`.
+    fn perform(&mut self, io: &Io, buffer: impl FnOnce(usize) -> Buffer) -> Option<Buffer> {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         match io {
             Io::Read { offset, len } => {
-                let mut buffer = Buffer::zeroed(*len);
+                let mut buffer = buffer(*len);
                 outside_the_machines(|| {
                     let from = &self.bytes[at(*offset)..at(*offset) + len];
                     buffer.get_mut().unwrap().copy_from_slice(from);
@@ -74,7 +75,7 @@ impl Node {
         pool.submit(RequestId(0), Request::Create(Box::new(new)));
         while let Some(out) = pool.poll() {
             if let Out::Io { id, io } = out {
-                pool.io_done(id, Ok(disk.perform(&io)));
+                pool.io_done(id, Ok(disk.perform(&io, Buffer::zeroed)));
             }
         }
         let header = pool::Header::default();
@@ -107,7 +108,7 @@ impl Node {
             }
             match self.pool.poll() {
                 Some(Out::Io { id, io }) => {
-                    let data = self.disk.perform(&io);
+                    let data = self.disk.perform(&io, |len| self.pool.read_buffer(len));
                     self.done.push_back((id, data));
                 }
                 Some(Out::Done { request, result }) => {
@@ -149,7 +150,7 @@ fn open(disk: &mut Disk) -> Pool {
     });
     while let Some(step) = format.poll() {
         match step {
-            FormatStep::Io { id, io } => format.io_done(id, Ok(disk.perform(&io))),
+            FormatStep::Io { id, io } => format.io_done(id, Ok(disk.perform(&io, Buffer::zeroed))),
             FormatStep::Done(result) => drop(result.unwrap()),
         }
     }
@@ -158,7 +159,9 @@ fn open(disk: &mut Disk) -> Pool {
     let mut import = Import::new(options);
     loop {
         match import.poll() {
-            Some(ImportStep::Io { id, io }) => import.io_done(id, Ok(disk.perform(&io))),
+            Some(ImportStep::Io { id, io }) => {
+                import.io_done(id, Ok(disk.perform(&io, Buffer::zeroed)));
+            }
             Some(ImportStep::Done(result)) => return result.unwrap().pool,
             None => panic!("the import stands still"),
         }

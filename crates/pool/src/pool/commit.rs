@@ -93,6 +93,9 @@ impl Pool {
     }
 
     pub(super) fn pump_commit(&mut self) {
+        if self.log.is_idle() && self.commit.durable.is_empty() && self.commit.synced.is_empty() {
+            return;
+        }
         if self.log.used() > self.log.size() {
             return self.fail(Fault::JournalFull);
         }

@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use block::Extent;
 
-use super::{Pool, mask, runs, slices};
+use super::{Pool, mask, runs, slice_at, slices};
 use crate::{
     PageState,
+    catalog::Layer,
     record::{Cluster, LayerId},
 };
 
@@ -41,6 +42,18 @@ pub(super) fn join(pieces: &mut Vec<Piece>, piece: Piece) {
 }
 
 impl Pool {
+    /// Where the extent lies, if that is one piece of the layer's own: what most I/O is.
+    pub(super) fn single(&self, layer: &Layer, extent: Extent) -> Option<Piece> {
+        let slice = slice_at(extent, extent.start);
+        if u32::from(slice.count) != extent.blocks {
+            return None;
+        }
+        let cluster = layer.map.get(slice.logical)?;
+        let pages = slice.pages();
+        let is_whole = self.clusters.cell(cluster).entry.valid & pages == pages;
+        is_whole.then(|| slice.piece(cluster))
+    }
+
     /// The pieces that hold data, in order; the rest reads as zeros.
     pub(super) fn pieces(&self, layer: LayerId, extent: Extent) -> Vec<Piece> {
         let mut pieces = Vec::new();

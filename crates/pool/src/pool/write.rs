@@ -7,13 +7,14 @@
 //! hint of the new bytes is written: else a crash of the process in between would leave bytes that
 //! no hint knows, and take the earlier, answered write with them.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use block::{BLOCK, Buffer, Extent};
 use model::ReplicaId;
 
 use super::{
-    Access, OpId, Pending, Pool, Scope, Slice, Whom, Work, bytes, clusters_of, mask, new_op,
+    Access, Op, OpId, Pending, Pool, Scope, Slice, Whom, Work, bytes, check_within, clusters_of,
+    mask, new_op,
     resolve::{Piece, join},
     slices,
 };
@@ -31,8 +32,14 @@ pub(super) struct Write {
     fua: bool,
     left: usize,
     failed: Option<IoError>,
-    /// Pages that were not mapped durably, by cluster.
-    fresh: Vec<(Cluster, u64)>,
+    /// Of one to pages that are not mapped durably.
+    fresh: Option<Box<Fresh>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Fresh {
+    /// The pages that were not, by cluster.
+    pages: Vec<(Cluster, u64)>,
     /// The batch of its hints, until it is written.
     hinted: Option<u64>,
     /// Written only when the hints are.
@@ -51,25 +58,34 @@ impl Pool {
         data: Buffer,
         fua: bool,
     ) -> Result<(), Error> {
-        let layer = self.catalog.replicas.get(&replica).ok_or(Error::NotFound)?.layer;
-        self.check_extent(layer, extent)?;
+        let id = self.catalog.replicas.get(&replica).ok_or(Error::NotFound)?.layer;
+        let layer = self.catalog.layers.get(&id).ok_or(Error::NotFound)?;
+        check_within(layer, extent)?;
         if u64::try_from(data.len()) != Ok(extent.bytes()) {
             return Err(Error::OutOfRange);
         }
-        let write = Write {
-            replica,
-            extent,
-            data,
-            fua,
-            left: 0,
-            failed: None,
-            fresh: Vec::new(),
-            hinted: None,
-            deferred: Vec::new(),
-        };
+        // What most writes are: nothing is in its way, and its pages are overwritten in one piece.
+        let is_free = self.gates.is_empty();
+        let single = is_free.then(|| self.single(layer, extent)).flatten();
+        let single = single.filter(|piece| self.is_trusted(*piece));
+        let left = usize::from(single.is_some());
+        let part = single.map(|_| data.clone());
+        let write = Write { replica, extent, data, fua, left, failed: None, fresh: None };
         let scope = Scope { replica, clusters: clusters_of(extent), access: Access::Write };
-        self.enter(new_op(Some(request), Some(scope), Work::Write(write)));
+        let op = new_op(Some(request), Some(scope), Work::Write(write));
+        if let (Some(piece), Some(data)) = (single, part) {
+            let op = self.ops.insert(Op { is_running: true, ..op });
+            self.issue_piece(op, &piece, data, fua);
+        } else {
+            self.enter(op);
+        }
         Ok(())
+    }
+
+    /// All of its pages, which lie in one cluster, are mapped durably.
+    fn is_trusted(&self, piece: Piece) -> bool {
+        let pages = u8::try_from(piece.blocks).map_or(u64::MAX, |count| mask(piece.page, count));
+        self.untrusted(piece.cluster) & pages == 0
     }
 
     pub(super) fn run_write(&mut self, op: OpId) {
@@ -145,11 +161,8 @@ impl Pool {
             }
         }
         if let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) {
-            write.fresh = fresh;
-            write.hinted = hinted;
-            if is_deferred {
-                write.deferred = core::mem::take(&mut pieces);
-            }
+            let deferred = if is_deferred { core::mem::take(&mut pieces) } else { Vec::new() };
+            write.fresh = Some(Box::new(Fresh { pages: fresh, hinted, deferred }));
         }
         if let Some(lsn) = hinted {
             self.commit.when_written(lsn, op);
@@ -217,10 +230,14 @@ impl Pool {
         for piece in pieces {
             let start = index(bytes(piece.at.into()));
             let part = data.slice(start..start + index(bytes(piece.blocks.into())));
-            let offset = bytes(self.geometry.page(piece.cluster, piece.page));
-            let io = Io::Write { offset, data: part, dsync };
-            self.io_on(io, Whom::Write { op }, piece.cluster, piece.clusters());
+            self.issue_piece(op, piece, part, dsync);
         }
+    }
+
+    fn issue_piece(&mut self, op: OpId, piece: &Piece, data: Buffer, dsync: bool) {
+        let offset = bytes(self.geometry.page(piece.cluster, piece.page));
+        let io = Io::Write { offset, data, dsync };
+        self.io_on(io, Whom::Write { op }, piece.cluster, piece.clusters());
     }
 
     pub(super) fn write_done(&mut self, op: OpId, result: Result<(), IoError>) {
@@ -233,8 +250,11 @@ impl Pool {
     /// The batch with its hints is written.
     pub(super) fn hints_done(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
-        write.hinted = None;
-        let (pieces, fua) = (core::mem::take(&mut write.deferred), write.fua);
+        let fua = write.fua;
+        let pieces = write.fresh.as_mut().map_or_else(Vec::new, |fresh| {
+            fresh.hinted = None;
+            core::mem::take(&mut fresh.deferred)
+        });
         if pieces.is_empty() {
             return self.finish_write(op);
         }
@@ -243,11 +263,11 @@ impl Pool {
 
     fn finish_write(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
-        if write.left > 0 || write.hinted.is_some() {
+        if write.left > 0 || write.fresh.as_ref().is_some_and(|fresh| fresh.hinted.is_some()) {
             return;
         }
         let (failed, fua) = (write.failed, write.fua);
-        let fresh = core::mem::take(&mut write.fresh);
+        let fresh = write.fresh.take().map_or_else(Vec::new, |fresh| fresh.pages);
         if let Some(error) = failed {
             for (cluster, pages) in fresh {
                 self.unwrite(cluster, pages);
@@ -335,10 +355,11 @@ impl Pool {
     /// Pages of a cluster that some write is on its way to make valid.
     fn written_by_others(&self, cluster: Cluster) -> u64 {
         let writes = self.ops.iter().filter_map(|(_, op)| match &op.work {
-            Work::Write(write) => Some(&write.fresh),
+            Work::Write(write) => write.fresh.as_ref(),
             _ => None,
         });
-        writes.flatten().filter(|(at, _)| *at == cluster).fold(0, |all, (_, pages)| all | pages)
+        let pages = writes.flat_map(|fresh| &fresh.pages);
+        pages.filter(|(at, _)| *at == cluster).fold(0, |all, (_, pages)| all | pages)
     }
 }
 
