@@ -75,7 +75,7 @@ impl<D: Clone> Target<D> {
             let is_under_way = self.freeze.as_ref().is_some_and(|f| f.item.attempt == item.attempt);
             !is_under_way && !self.failed_snapshots.contains(&item.attempt) && self.is_taken(item)
         };
-        let counting = self.groups.counting.iter().filter_map(|slot| self.children.get(&slot));
+        let counting = self.groups.counting.iter().filter_map(|slot| self.children.get(slot));
         let holders: BTreeSet<_> = counting.map(|child| child.id).collect();
         let taken = self.item.snapshots.iter().filter(is_reported);
         taken.map(|item| (item.attempt, holders.clone())).collect()
