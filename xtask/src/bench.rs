@@ -54,13 +54,13 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "instructions",
-        about: "instructions of the data plane's machines per 4 KiB operation, under callgrind",
+        about: "instructions of a storage node per 4 KiB operation, under callgrind",
         run: Run::Alone(&[
             "run",
             "--quiet",
             "--release",
             "--package",
-            "mirror",
+            "storage_node",
             "--example",
             "bench_instructions",
             "--",

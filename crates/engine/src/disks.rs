@@ -76,10 +76,13 @@ impl Disks {
     }
 
     /// `None` if the disk is not open.
-    pub fn operation(&self, disk: DiskId, io: Io) -> Option<Op> {
+    pub fn operation(&self, disk: DiskId, io: Io, buffer: Option<Buffer>) -> Option<Op> {
         let disk = self.open.get(disk.0 as usize)?.clone()?;
         Some(match io {
-            Io::Read { offset, len } => Op::Read { disk, offset, buffer: Buffer::zeroed(len) },
+            Io::Read { offset, len } => {
+                let buffer = buffer.unwrap_or_else(|| Buffer::zeroed(len));
+                Op::Read { disk, offset, buffer }
+            }
             Io::Write { offset, data, dsync } => {
                 Op::Write { disk, offset, data: data.into(), dsync }
             }

@@ -248,8 +248,8 @@ impl Driver {
                 return true;
             }
             Effect::CloseDisk(disk) => self.disks.close(disk),
-            Effect::Disk { io, disk, op, delay } => {
-                let Some(op) = self.disks.operation(disk, op) else {
+            Effect::Disk { io, disk, op, buffer, delay } => {
+                let Some(op) = self.disks.operation(disk, op, buffer) else {
                     let failure = Err(pool::IoError { code: disks::EIO });
                     self.node.disk_done(self.now, io, failure);
                     return true;

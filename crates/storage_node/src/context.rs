@@ -1,6 +1,6 @@
 //! What every part of a shard may use: the time, the queue between parts, and what goes out.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::time::Duration;
 
 use block::Buffer;
@@ -96,7 +96,7 @@ impl ShardContext {
     }
 
     pub(crate) fn tell_target(&mut self, target: TargetKey, input: mirror::Input<Buffer>) {
-        self.send(Message::TargetInput { target, input });
+        self.send(Message::TargetInput { target, input: Box::new(input) });
     }
 
     pub(crate) fn new_conn(&mut self, owner: ConnOwner) -> ConnId {
@@ -109,28 +109,6 @@ impl ShardContext {
         if !core::mem::replace(is_touched, true) {
             self.touched.push(subject);
         }
-    }
-
-    /// Queues what a replica's machine said, in order.
-    pub(crate) fn queue_replica(
-        &mut self,
-        replica: ReplicaId,
-        mut outputs: Vec<mirror::ReplicaOutput<Buffer>>,
-    ) {
-        let queued = outputs.drain(..).map(|output| Message::ReplicaOutput { replica, output });
-        self.messages.extend(queued);
-        self.replica_outputs = outputs;
-    }
-
-    /// Queues what a target's machine said, in order.
-    pub(crate) fn queue_target(
-        &mut self,
-        target: TargetKey,
-        mut outputs: Vec<mirror::Output<Buffer>>,
-    ) {
-        let queued = outputs.drain(..).map(|output| Message::TargetOutput { target, output });
-        self.messages.extend(queued);
-        self.target_outputs = outputs;
     }
 
     pub(crate) fn wake_by(&mut self, at: Duration) {

@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{net::SocketAddr, time::Duration};
 
+use block::Buffer;
 use model::{
     EngineError, Epoch, HostId, Inventory, Membership, NodeId, PoolId, ReplicaId, Revision,
     VolumeId,
@@ -74,11 +75,13 @@ pub enum Effect {
     OpenDisk(OpenDisk),
     /// Not used any more; what is under way on it may end.
     CloseDisk(DiskId),
-    /// Answered by `disk_done`. With a delay it is begun so much later.
+    /// Answered by `disk_done`. With a delay it is begun so much later. A read brings the memory to
+    /// fill, which may hold old bytes: it comes back full, or not at all.
     Disk {
         io: DiskIoId,
         disk: DiskId,
         op: Io,
+        buffer: Option<Buffer>,
         delay: Option<Duration>,
     },
     /// Answered by `connected`.

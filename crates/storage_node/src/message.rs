@@ -1,6 +1,8 @@
 //! What the parts of a node say to each other. A message may cross shards: nothing in it points
 //! into another part.
 
+use alloc::boxed::Box;
+
 use block::Buffer;
 use model::{PoolId, ReplicaId};
 
@@ -24,22 +26,26 @@ pub(crate) enum Message {
         replica: ReplicaId,
         session: u64,
     },
-    /// To a target.
+    /// To a target: what a replica answered.
+    ChildAnswer {
+        to: LocalTarget,
+        child: ReplicaId,
+        tag: u64,
+        answer: mirror::Answer<Buffer>,
+    },
+    /// To a target: anything else. Rare, and large.
     TargetInput {
         target: TargetKey,
-        input: mirror::Input<Buffer>,
-    },
-    /// What a machine said, in its turn.
-    ReplicaOutput {
-        replica: ReplicaId,
-        output: mirror::ReplicaOutput<Buffer>,
-    },
-    TargetOutput {
-        target: TargetKey,
-        output: mirror::Output<Buffer>,
+        input: Box<mirror::Input<Buffer>>,
     },
     /// A pool may have something to say.
     PollPool(PoolId),
+    /// What a replica asked for is answered without its pool.
+    ReplicaDiskDone {
+        replica: ReplicaId,
+        id: u64,
+        result: mirror::DiskResult<Buffer>,
+    },
     /// A pool did, or refused, what the config wants.
     ConfigWorkDone {
         pool: PoolId,

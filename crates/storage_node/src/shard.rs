@@ -15,7 +15,7 @@ use crate::{
     context::{ConnOwner, ShardContext},
     effect::Effect,
     inventory::{Parts, Reports},
-    message::Message,
+    message::{LocalTarget, Message},
     nvme_port::PortEvent,
     storage::Storage,
     targets::Targets,
@@ -119,11 +119,14 @@ impl Shard {
             Message::CloseReplica { replica, session } => {
                 self.storage.replica_session_closed(cx, replica, session);
             }
-            Message::TargetInput { target, input } => self.targets.input_to(cx, target, input),
-            Message::ReplicaOutput { replica, output } => {
-                self.storage.replica_says(cx, replica, output);
+            Message::ChildAnswer { to: LocalTarget { target, session }, child, tag, answer } => {
+                let input = mirror::Input::Answer { child, session, tag, answer };
+                self.targets.input_to(cx, target, input);
             }
-            Message::TargetOutput { target, output } => self.targets.says(cx, target, output),
+            Message::TargetInput { target, input } => self.targets.input_to(cx, target, *input),
+            Message::ReplicaDiskDone { replica, id, result } => {
+                self.storage.replica_disk_done(cx, replica, id, result);
+            }
             Message::PollPool(pool) => self.storage.poll_pool(cx, pool),
             Message::ConfigWorkDone { pool, work, result } => {
                 self.config.work_done(cx, &mut self.storage, pool, work, result);

@@ -96,8 +96,15 @@ impl Storage {
         op: pool::Io,
         delay: Option<Duration>,
     ) {
+        let buffer = match (&op, &work) {
+            (pool::Io::Read { len, .. }, DiskWork::Pool { pool, .. }) => {
+                self.pools.get_mut(pool).map(|entry| entry.read_buffer(*len))
+            }
+            (pool::Io::Read { len, .. }, _) => Some(block::Buffer::zeroed(*len)),
+            _ => None,
+        };
         let io = DiskIoId(self.disk_ios.insert(work));
-        cx.put(Effect::Disk { io, disk, op, delay });
+        cx.put(Effect::Disk { io, disk, op, buffer, delay });
     }
 
     pub(crate) fn disk_done(

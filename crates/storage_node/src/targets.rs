@@ -133,7 +133,21 @@ impl Targets {
         cx.log(LogEvent::TargetStarting { target });
         cx.touch(&mut entry.is_touched, Subject::Target(volume));
         self.entries.insert(volume, entry);
-        cx.queue_target(target, out);
+        self.say_all(cx, target, out);
+    }
+
+    /// Does what a machine said, in order. Nothing comes back to a machine within it: answers are
+    /// messages.
+    fn say_all(
+        &mut self,
+        cx: &mut ShardContext,
+        target: TargetKey,
+        mut outputs: Vec<Output<Buffer>>,
+    ) {
+        for output in outputs.drain(..) {
+            self.says(cx, target, output);
+        }
+        cx.target_outputs = outputs;
     }
 
     fn update(&mut self, cx: &mut ShardContext, volume: VolumeId, item: &TargetItem) {
@@ -222,7 +236,8 @@ impl Targets {
         }
         let mut out = core::mem::take(&mut cx.target_outputs);
         entry.machine.handle(cx.time(), input, &mut out);
-        cx.queue_target(entry.key(volume), out);
+        let target = entry.key(volume);
+        self.say_all(cx, target, out);
     }
 
     pub(crate) fn tick(&mut self, cx: &mut ShardContext) {
@@ -241,12 +256,7 @@ impl Targets {
         deadlines.min().map(|at| Duration::from_millis(at.0))
     }
 
-    pub(crate) fn says(
-        &mut self,
-        cx: &mut ShardContext,
-        target: TargetKey,
-        output: Output<Buffer>,
-    ) {
+    fn says(&mut self, cx: &mut ShardContext, target: TargetKey, output: Output<Buffer>) {
         let TargetKey { volume, epoch } = target;
         let entry = self.entries.get_mut(&volume);
         let Some(entry) = entry.filter(|entry| entry.machine.epoch() == epoch) else { return };

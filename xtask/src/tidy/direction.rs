@@ -50,7 +50,7 @@ const TABLE: &[Allowed] = &[
     row("block",       Layer::Pure,    &[],                         &[]),
     row("nvme",        Layer::Pure,    &["block"],                  &[]),
     row("pool",        Layer::Pure,    &["block", "model"],         &[]),
-    row("mirror",      Layer::Pure,    &["block", "model", "pool"], &["nvme"]),
+    row("mirror",      Layer::Pure,    &["block", "model", "pool"], &[]),
     row("storage_node", Layer::Pure,   &["block", "mirror", "model", "nvme", "pool"],
                                                                     &["conformance", "ports"]),
     row("uring",       Layer::Rim,     &["block"],                  &[]),

@@ -2,7 +2,6 @@
 
 use alloc::{
     boxed::Box,
-    collections::BTreeMap,
     string::{String, ToString},
     vec::Vec,
 };
@@ -28,6 +27,7 @@ use crate::{
     effect::{DiskId, DiskOpenError, Effect},
     message::Message,
     metrics::Histogram,
+    slab::Slab,
 };
 
 #[derive(Debug)]
@@ -37,8 +37,9 @@ pub(crate) struct PoolEntry {
     /// Of opening its disk.
     pub(super) attempt: u64,
     /// What was asked of the open pool, by its number.
-    requests: BTreeMap<RequestId, PoolRequester>,
-    last_request: u64,
+    requests: Slab<PoolRequester>,
+    /// It is to be polled before the turn ends.
+    is_poll_queued: bool,
     /// The config for which it was looked for, and when.
     looked_for: (Revision, Duration),
     /// Everything that the config wants of it was done once since it was opened.
@@ -114,8 +115,8 @@ impl PoolEntry {
             state,
             disk: None,
             attempt,
-            requests: BTreeMap::new(),
-            last_request: 0,
+            requests: Slab::default(),
+            is_poll_queued: false,
             looked_for,
             is_settled: false,
             faults: DiskFaults::default(),
@@ -137,6 +138,21 @@ impl PoolEntry {
             self.state,
             PoolState::Opening(_) | PoolState::Busy(_) | PoolState::Importing { .. }
         )
+    }
+
+    /// Once per turn of the queue, however much was asked.
+    fn poll_soon(&mut self, cx: &mut ShardContext, id: PoolId) {
+        if !core::mem::replace(&mut self.is_poll_queued, true) {
+            cx.send(Message::PollPool(id));
+        }
+    }
+
+    /// For what is read: memory of earlier reads, once the pool is open.
+    pub(super) fn read_buffer(&mut self, len: usize) -> Buffer {
+        match &mut self.state {
+            PoolState::Open(pool) => pool.read_buffer(len),
+            _ => Buffer::zeroed(len),
+        }
     }
 
     fn release_disk(&mut self, cx: &mut ShardContext) {
@@ -251,18 +267,27 @@ impl Storage {
     ) {
         let Some(entry) = self.pools.get_mut(&id) else { return };
         let PoolState::Open(pool) = &mut entry.state else {
-            return self.pool_answers(cx, id, requester, Err(pool::Error::Exported));
+            return match requester {
+                PoolRequester::Config(work) => {
+                    let result = Err(pool::Error::Exported);
+                    cx.send(Message::ConfigWorkDone { pool: id, work, result });
+                }
+                PoolRequester::Replica { replica, id }
+                | PoolRequester::Fetch { replica, id, .. } => {
+                    let result = DiskResult::Failed(DiskFault::Faulted);
+                    cx.send(Message::ReplicaDiskDone { replica, id, result });
+                }
+            };
         };
-        entry.last_request += 1;
-        let number = RequestId(entry.last_request);
-        entry.requests.insert(number, requester);
+        let number = RequestId(u64::from(entry.requests.insert(requester)));
         pool.submit(number, request);
-        cx.send(Message::PollPool(id));
+        entry.poll_soon(cx, id);
     }
 
     /// Does what a pool, an import or a format wants done.
     pub(crate) fn poll_pool(&mut self, cx: &mut ShardContext, id: PoolId) {
         if let Some(entry) = self.pools.get_mut(&id) {
+            entry.is_poll_queued = false;
             cx.touch(&mut entry.is_touched, Subject::Pool(id));
         }
         loop {
@@ -270,8 +295,9 @@ impl Storage {
             let (io_id, io) = match &mut entry.state {
                 PoolState::Open(pool) => match pool.poll() {
                     Some(Out::Io { id, io }) => (id, io),
-                    Some(Out::Done { request, result }) => {
-                        if let Some(requester) = entry.requests.remove(&request) {
+                    Some(Out::Done { request: RequestId(number), result }) => {
+                        let number = u32::try_from(number).ok();
+                        if let Some(requester) = number.and_then(|at| entry.requests.remove(at)) {
                             self.pool_answers(cx, id, requester, result);
                         }
                         continue;
@@ -391,7 +417,7 @@ impl Storage {
             PoolState::Formatting(format) => format.io_done(io, result),
             _ => return,
         }
-        cx.send(Message::PollPool(id));
+        entry.poll_soon(cx, id);
     }
 
     fn pool_answers(

@@ -19,7 +19,7 @@ use pool::Image;
 use super::{PoolRequester, Storage};
 use crate::{
     context::{ShardContext, Subject},
-    message::LocalTarget,
+    message::{LocalTarget, Message},
     nvme_port::Export,
     params::NodeMutation,
     replica_protocol,
@@ -113,13 +113,16 @@ impl Storage {
         let was_admitting = entry.admitting_since.is_some();
         let mut out = core::mem::take(&mut cx.replica_outputs);
         act(&mut entry.machine, &mut out);
-        cx.queue_replica(replica, out);
         // An epoch that is durable now may be what a config or a new pool waits for.
         entry.admitting_since = match (entry.is_admitting(), entry.admitting_since) {
             (false, _) => None,
             (true, since) => since.or(Some(cx.now)),
         };
         cx.needs_settling |= was_admitting && entry.admitting_since.is_none();
+        for output in out.drain(..) {
+            self.replica_says(cx, replica, output);
+        }
+        cx.replica_outputs = out;
     }
 
     /// A target of this node wants a session. It hears at once if it gets none.
@@ -216,7 +219,7 @@ impl Storage {
         cx.port.set_replica_node(replica, admission.node);
     }
 
-    pub(crate) fn replica_says(
+    fn replica_says(
         &mut self,
         cx: &mut ShardContext,
         replica: ReplicaId,
@@ -243,9 +246,8 @@ impl Storage {
     ) {
         let Some(entry) = self.replicas.get_mut(&replica) else { return };
         let Some(known) = entry.sessions.get_mut(&session) else { return };
-        if let Some(LocalTarget { target, session }) = known.from {
-            let input = mirror::Input::Answer { child: replica, session, tag, answer };
-            return cx.tell_target(target, input);
+        if let Some(to) = known.from {
+            return cx.send(Message::ChildAnswer { to, child: replica, tag, answer });
         }
         let epoch = known.epoch;
         let result = match answer {
@@ -286,13 +288,13 @@ impl Storage {
             DiskOp::Fetch { extent, image, since } => {
                 let image = image_of(replica, image);
                 let Ok(changed) = self.page_runs(replica, image, since, extent) else {
-                    let missing = DiskResult::Failed(mirror::DiskFault::Media);
-                    return self.replica_disk_done(cx, replica, id, missing);
+                    let result = DiskResult::Failed(mirror::DiskFault::Media);
+                    return cx.send(Message::ReplicaDiskDone { replica, id, result });
                 };
                 if changed.iter().all(|(_, has_data)| !has_data) {
                     let empty = |(extent, _)| Piece { extent, data: None };
-                    let pieces = changed.into_iter().map(empty).collect();
-                    return self.replica_disk_done(cx, replica, id, DiskResult::Pieces(pieces));
+                    let result = DiskResult::Pieces(changed.into_iter().map(empty).collect());
+                    return cx.send(Message::ReplicaDiskDone { replica, id, result });
                 }
                 requester = PoolRequester::Fetch { replica, id, extent, runs: changed };
                 pool::Request::Read { image, extent }
@@ -324,7 +326,7 @@ impl Storage {
         Some(own)
     }
 
-    pub(super) fn replica_disk_done(
+    pub(crate) fn replica_disk_done(
         &mut self,
         cx: &mut ShardContext,
         replica: ReplicaId,

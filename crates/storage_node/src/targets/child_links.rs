@@ -26,7 +26,10 @@ use crate::{
     LogEvent, TargetKey,
     context::{ConnOwner, ShardContext},
     effect::{ConnId, Effect},
-    names, replica_protocol as protocol, storage,
+    message::{LocalTarget, Message},
+    names, replica_protocol as protocol,
+    slab::Slab,
+    storage,
 };
 
 /// Commands at once: what hosts can have under way, and copies besides.
@@ -66,8 +69,9 @@ struct ChildLink {
     /// Not sent yet.
     waiting: VecDeque<(u64, Request<Buffer>)>,
     /// Sent, by the number that the session knows.
-    sent: BTreeMap<u64, SentCommand>,
-    last: u64,
+    sent: Slab<SentCommand>,
+    /// Listed to be polled.
+    is_ready: bool,
     /// Everything waits for the answer to this one.
     barrier: Option<u64>,
     /// The replica's snapshots, by the numbers that it reads them by.
@@ -132,15 +136,15 @@ impl ChildLinks {
             to,
             conns: BTreeMap::new(),
             waiting: VecDeque::new(),
-            sent: BTreeMap::new(),
-            last: 0,
+            sent: Slab::default(),
+            is_ready: false,
             barrier: None,
             images: BTreeMap::new(),
         };
         link.session.connect(cx.now);
         let key = LinkKey { target, child, session };
+        link.poll_soon(&mut self.ready, key);
         self.links.insert(key, link);
-        self.ready.push(key);
     }
 
     pub(super) fn close(
@@ -180,14 +184,14 @@ impl ChildLinks {
         let Some(link) = self.links.get_mut(&key) else { return };
         link.waiting.push_back((tag, request));
         link.pump(cx.now, target.epoch);
-        self.ready.push(key);
+        link.poll_soon(&mut self.ready, key);
     }
 
     pub(crate) fn connected(&mut self, cx: &mut ShardContext, conn: LinkConn) {
         let LinkConn { key, queue } = conn;
         if let Some(link) = self.links.get_mut(&key) {
             link.session.opened(cx.now, queue);
-            self.ready.push(key);
+            link.poll_soon(&mut self.ready, key);
         }
     }
 
@@ -195,7 +199,7 @@ impl ChildLinks {
         let LinkConn { key, queue } = conn;
         if let Some(link) = self.links.get_mut(&key) {
             link.session.receive(cx.now, queue, bytes);
-            self.ready.push(key);
+            link.poll_soon(&mut self.ready, key);
         }
     }
 
@@ -205,7 +209,7 @@ impl ChildLinks {
         if let Some(link) = self.links.get_mut(&key) {
             link.conns.remove(&queue);
             link.session.closed(queue);
-            self.ready.push(key);
+            link.poll_soon(&mut self.ready, key);
         }
     }
 
@@ -213,7 +217,7 @@ impl ChildLinks {
         for (key, link) in &mut self.links {
             if link.session.next_deadline().is_some_and(|at| at <= now) {
                 link.session.tick(now);
-                self.ready.push(*key);
+                link.poll_soon(&mut self.ready, *key);
             }
         }
     }
@@ -227,6 +231,9 @@ impl ChildLinks {
         let mut ready = core::mem::take(&mut self.ready);
         let is_busy = !ready.is_empty();
         for key in ready.drain(..) {
+            if let Some(link) = self.links.get_mut(&key) {
+                link.is_ready = false;
+            }
             while let Some(out) = self.links.get_mut(&key).and_then(|link| link.session.poll()) {
                 self.says(cx, key, out);
             }
@@ -263,7 +270,8 @@ impl ChildLinks {
             }
             Out::Done { tag, result } => {
                 if let Some((tag, answer)) = link.done(cx.now, target.epoch, tag, result) {
-                    cx.tell_target(target, Input::Answer { child, session, tag, answer });
+                    let to = LocalTarget { target, session };
+                    cx.send(Message::ChildAnswer { to, child, tag, answer });
                 }
             }
             Out::Event(_) => {}
@@ -284,7 +292,7 @@ impl ChildLink {
     fn pump(&mut self, now: Duration, epoch: Epoch) {
         while self.session.is_live() && self.barrier.is_none() {
             let Some((tag, request)) = self.waiting.pop_front() else { return };
-            let is_ordered = self.sent.is_empty();
+            let is_ordered = self.sent.len() == 0;
             if waits_for_all(&request) && !is_ordered {
                 self.waiting.push_front((tag, request));
                 return;
@@ -298,11 +306,16 @@ impl ChildLink {
         }
     }
 
+    fn poll_soon(&mut self, ready: &mut Vec<LinkKey>, key: LinkKey) {
+        if !core::mem::replace(&mut self.is_ready, true) {
+            ready.push(key);
+        }
+    }
+
     fn submit(&mut self, now: Duration, tag: u64, op: Op, expects: Expecting) -> u64 {
-        self.last += 1;
-        self.sent.insert(self.last, SentCommand { tag, expects });
-        self.session.submit(now, QUEUE, self.last, op);
-        self.last
+        let number = u64::from(self.sent.insert(SentCommand { tag, expects }));
+        self.session.submit(now, QUEUE, number, op);
+        number
     }
 
     fn command(&self, request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
@@ -333,7 +346,7 @@ impl ChildLink {
         number: u64,
         result: Result<Reply, Status>,
     ) -> Option<(u64, Answer<Buffer>)> {
-        let SentCommand { tag, expects } = self.sent.remove(&number)?;
+        let SentCommand { tag, expects } = self.sent.remove(u32::try_from(number).ok()?)?;
         let was_barrier = self.barrier == Some(number);
         let (next, answer) = match (expects, result) {
             (_, Err(status)) => (None, Answer::Failed(protocol::fault(status, epoch))),

@@ -1,4 +1,4 @@
-//! How many instructions the machines of the data plane run for one operation of 4 KiB.
+//! How many instructions a storage node runs for one operation of 4 KiB.
 //!
 //! Time on a shared machine says little about a commit; a count of instructions says the same on
 //! every run. The benchmark runs itself under callgrind, which counts only inside
@@ -6,16 +6,15 @@
 //! host do.
 //!
 //! ```text
-//!   host bytes ─▶ Port ─▶ Target ─┬─▶ Replica ─▶ Pool ─▶ disk in memory
-//!                                 └─▶ Session ═ bytes ═▶ Port ─▶ Replica ─▶ Pool ─▶ disk in memory
+//!   host bytes ─▶ node with the target ─┬─▶ its replica ─▶ pool ─▶ disk in memory
+//!                                       └─▶ bytes ─▶ node with the other replica ─▶ pool ─▶ disk
 //! ```
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 #![allow(clippy::unwrap_used, reason = "a benchmark stops where its world is not as it should be")]
 
 mod callgrind;
 mod host;
-mod node;
-mod volume;
+mod nodes;
 
 use std::{
     env,
@@ -24,7 +23,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use host::{Host, Kind, Target};
+use host::{Host, Kind};
+use nodes::Nodes;
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -45,10 +45,10 @@ const CASES: [Case; 8] = [
     case("mirrored write, depth 1", true, Kind::Write, 1),
     case("mirrored read, depth 32", true, Kind::Read, 32),
     case("mirrored read, depth 1", true, Kind::Read, 1),
-    case("port alone, write, depth 32", false, Kind::Write, 32),
-    case("port alone, write, depth 1", false, Kind::Write, 1),
-    case("port alone, read, depth 32", false, Kind::Read, 32),
-    case("port alone, read, depth 1", false, Kind::Read, 1),
+    case("device in memory, write, depth 32", false, Kind::Write, 32),
+    case("device in memory, write, depth 1", false, Kind::Write, 1),
+    case("device in memory, read, depth 32", false, Kind::Read, 32),
+    case("device in memory, read, depth 1", false, Kind::Read, 1),
 ];
 
 /// Operations that are counted, after as many that are not.
@@ -97,19 +97,15 @@ fn report(functions: usize, only: &str) -> ExitCode {
 
 fn run(case: &Case) {
     let mut host = Host::new();
+    let mut nodes = if case.is_mirrored { Nodes::mirrored() } else { Nodes::device() };
+    host.attach(&mut nodes);
     if case.is_mirrored {
-        let mut volume = volume::Volume::new();
-        host.attach(&mut volume);
-        host.fill(&mut volume);
-        run_on(&mut host, &mut volume, case);
-    } else {
-        let mut ram = host::Ram::new();
-        host.attach(&mut ram);
-        run_on(&mut host, &mut ram, case);
+        host.fill(&mut nodes);
     }
+    run_on(&mut host, &mut nodes, case);
 }
 
-fn run_on<T: Target>(host: &mut Host, target: &mut T, case: &Case) {
+fn run_on(host: &mut Host, target: &mut Nodes, case: &Case) {
     host.operations(target, case.kind, case.depth, OPERATIONS);
     measured_operations(host, target, case);
     assert_eq!(host.answered, u64::from(OPERATIONS) * 2);
@@ -120,7 +116,7 @@ static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 
 /// Callgrind counts while this runs.
 #[inline(never)]
-fn measured_operations<T: Target>(host: &mut Host, target: &mut T, case: &Case) {
+fn measured_operations(host: &mut Host, target: &mut Nodes, case: &Case) {
     IS_COUNTING.store(true, Ordering::Relaxed);
     host.operations(target, case.kind, case.depth, OPERATIONS);
     IS_COUNTING.store(false, Ordering::Relaxed);

@@ -76,7 +76,8 @@ impl Profile {
         self.counts.values().sum()
     }
 
-    /// The most costly first; code that was inlined counts for the crate that it is from.
+    /// The most costly first. Code that was inlined counts for the crate that it is from, and the
+    /// standard library's for whom it was inlined into.
     pub(crate) fn by_crate(&self) -> Vec<(String, u64)> {
         sorted(
             self.counts.iter().map(|((function, file), count)| (crate_of(file, function), *count)),
@@ -107,10 +108,15 @@ fn sorted(counts: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
 fn crate_of(file: &str, function: &str) -> String {
     if let Some((_, inside)) = file.split_once("crates/") {
         let name = inside.split('/').next().unwrap_or(inside);
-        return if inside.contains("examples/") { "glue".into() } else { name.into() };
+        return if inside.contains("examples/") { "bench".into() } else { name.into() };
     }
+    let owner = function.trim_start_matches('<').split("::").next().unwrap_or_default();
     let name = match file {
-        file if file.contains("library/") => "std",
+        file if file.contains("library/") => match owner {
+            "bench_instructions" => "bench",
+            "block" | "mirror" | "nvme" | "pool" | "storage_node" => owner,
+            _ => "std",
+        },
         file if file.contains("malloc") => "allocator",
         _ if function.starts_with("__mem") => "memory copies",
         _ => "others",

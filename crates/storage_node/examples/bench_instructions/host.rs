@@ -5,18 +5,16 @@ use std::time::Duration;
 use block::{BLOCK, Buffer};
 use model::VolumeId;
 use nvme::{
-    Digests, Op, Outgoing, Reply, initiator,
-    reservation::Reservations,
-    target::{self, ConnId, Hosts, Namespace, Port, Subsystem},
+    Digests, Outgoing, initiator,
     wire::{
         command::{Sgl, Sqe, io},
-        log::Ana,
         pdu::{CapsuleCmd, Common},
     },
 };
+use storage_node::ConnId;
 use zerocopy::{IntoBytes, little_endian::U16};
 
-use crate::outside_the_machines;
+use crate::{nodes::Nodes, outside_the_machines};
 
 pub(crate) const NOW: Duration = Duration::from_secs(1);
 pub(crate) const VOLUME: VolumeId = VolumeId::from_u128(7);
@@ -30,15 +28,6 @@ pub(crate) enum Kind {
     Read,
     Write,
     Flush,
-}
-
-/// What has a port for hosts.
-pub(crate) trait Target {
-    fn port(&mut self) -> &mut Port;
-
-    /// Runs the machines until none has anything more to say; what the host is to receive goes to
-    /// `sent`.
-    fn settle(&mut self, sent: &mut Wire);
 }
 
 /// Bytes on their way, as the kernel has them.
@@ -71,28 +60,9 @@ pub(crate) struct Host {
     pub(crate) answered: u64,
 }
 
-/// A subsystem of the port of a target that hosts connect to.
-pub(crate) fn subsystem(kind: target::Kind, name: &str) -> Subsystem {
-    Subsystem {
-        nqn: name.into(),
-        serial: "1".into(),
-        hosts: Hosts::Any,
-        namespace: Namespace {
-            uuid: VOLUME.0,
-            nguid: [1; 16],
-            blocks: BLOCKS,
-            is_thin: true,
-            ana: Ana::Optimized,
-        },
-        first_cntlid: 1,
-        cntlids: 10,
-        kind,
-    }
-}
-
-pub(crate) fn session(subsystem_nqn: &str) -> initiator::Session {
+fn session(subsystem_nqn: &str) -> initiator::Session {
     initiator::Session::new(initiator::Config {
-        host_nqn: "nqn.host".into(),
+        host_nqn: HOST_NQN.into(),
         host_id: [1; 16],
         subsystem_nqn: subsystem_nqn.into(),
         io_queues: 1,
@@ -104,16 +74,12 @@ pub(crate) fn session(subsystem_nqn: &str) -> initiator::Session {
     })
 }
 
-pub(crate) fn volume_kind() -> target::Kind {
-    target::Kind::Volume { reservations: Reservations::new(), can_last: true }
-}
-
-pub(crate) const VOLUME_NQN: &str = "nqn.volume";
+pub(crate) const HOST_NQN: &str = "nqn.host";
 
 impl Host {
     pub(crate) fn new() -> Self {
         Self {
-            session: session(VOLUME_NQN),
+            session: session(&storage_node::nqn(VOLUME.0)),
             conn: None,
             to_target: Vec::new(),
             from_target: Wire::default(),
@@ -124,19 +90,19 @@ impl Host {
     }
 
     /// Connects by our own initiator, which is left alone from then on.
-    pub(crate) fn attach<T: Target>(&mut self, target: &mut T) {
+    pub(crate) fn attach(&mut self, target: &mut Nodes) {
         let mut conns = Vec::new();
         self.session.connect(NOW);
         while !self.session.is_live() {
             let Some(out) = self.session.poll() else { break };
             match out {
                 initiator::Out::Open { queue } => {
-                    conns.push(target.port().accept(NOW).unwrap());
+                    conns.push(target.accept());
                     self.session.opened(NOW, queue);
                 }
                 initiator::Out::Send { queue, outgoing } => {
                     let bytes: Vec<u8> = outgoing.pieces(0).flatten().copied().collect();
-                    target.port().receive(NOW, conns[usize::from(queue)], &bytes);
+                    target.receive(conns[usize::from(queue)], &bytes);
                     self.from_target.bytes.clear();
                     target.settle(&mut self.from_target);
                     self.session.receive(NOW, queue, &self.from_target.bytes);
@@ -148,14 +114,14 @@ impl Host {
         // The controller is told, too, that the host listens for events.
         while let Some(initiator::Out::Send { queue, outgoing }) = self.session.poll() {
             let bytes: Vec<u8> = outgoing.pieces(0).flatten().copied().collect();
-            target.port().receive(NOW, conns[usize::from(queue)], &bytes);
+            target.receive(conns[usize::from(queue)], &bytes);
         }
         target.settle(&mut self.from_target);
         self.conn = conns.last().copied();
     }
 
     /// Writes every block once and flushes: what is measured is a volume in use.
-    pub(crate) fn fill<T: Target>(&mut self, target: &mut T) {
+    pub(crate) fn fill(&mut self, target: &mut Nodes) {
         for _ in 0..BLOCKS / 64 {
             self.turn(target, Kind::Write, 64);
         }
@@ -164,20 +130,14 @@ impl Host {
         self.answered = 0;
     }
 
-    pub(crate) fn operations<T: Target>(
-        &mut self,
-        target: &mut T,
-        kind: Kind,
-        depth: u16,
-        count: u32,
-    ) {
+    pub(crate) fn operations(&mut self, target: &mut Nodes, kind: Kind, depth: u16, count: u32) {
         for _ in 0..count / u32::from(depth) {
             self.turn(target, kind, depth);
         }
     }
 
     /// Sends so many commands at once and waits for all answers.
-    fn turn<T: Target>(&mut self, target: &mut T, kind: Kind, depth: u16) {
+    fn turn(&mut self, target: &mut Nodes, kind: Kind, depth: u16) {
         outside_the_machines(|| {
             self.to_target.clear();
             for cid in 0..depth {
@@ -186,7 +146,7 @@ impl Host {
             self.from_target.bytes.clear();
         });
         let conn = self.conn.unwrap();
-        target.port().receive(NOW, conn, &self.to_target);
+        target.receive(conn, &self.to_target);
         target.settle(&mut self.from_target);
         let answered = outside_the_machines(|| count_answers(&self.from_target.bytes, kind));
         assert_eq!(answered, u64::from(depth), "every command was answered");
@@ -230,43 +190,4 @@ fn count_answers(mut bytes: &[u8], kind: Kind) -> u64 {
     }
     assert!(bytes.is_empty(), "whole units");
     answers
-}
-
-/// A port whose requests are answered at once, from memory.
-pub(crate) struct Ram {
-    port: Port,
-    page: Buffer,
-}
-
-impl Ram {
-    pub(crate) fn new() -> Self {
-        let mut port = Port::new(Vec::new());
-        port.add_subsystem(subsystem(volume_kind(), VOLUME_NQN)).unwrap();
-        Self { port, page: Buffer::zeroed(BLOCK) }
-    }
-}
-
-impl Target for Ram {
-    fn port(&mut self) -> &mut Port {
-        &mut self.port
-    }
-
-    fn settle(&mut self, sent: &mut Wire) {
-        while let Some(out) = self.port.poll() {
-            match out {
-                target::Out::Request(request) => {
-                    let reply = match request.op {
-                        Op::Read { .. } => Reply::Data(self.page.clone()),
-                        _ => Reply::Done,
-                    };
-                    self.port.complete(request.tag, Ok(reply));
-                }
-                target::Out::Send { outgoing, .. } => {
-                    sent.send(&outgoing);
-                    self.port.recycle(outgoing);
-                }
-                _ => {}
-            }
-        }
-    }
 }
