@@ -1,6 +1,8 @@
 //! A disk for tests and simulators that does what disks may do: complete in any order, and at a
 //! crash lose, keep or tear whatever was not synced, 512 bytes at a time.
 
+mod contents;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec,
@@ -9,6 +11,7 @@ use alloc::{
 
 use block::Buffer;
 
+use self::contents::Contents;
 use crate::{Io, IoError, IoId, codec::index};
 
 const SECTOR: usize = 512;
@@ -24,9 +27,9 @@ pub enum Crash {
 #[derive(Clone, Debug)]
 pub struct SimDisk {
     /// What a read sees.
-    now: Vec<u8>,
-    /// What survives for sure.
-    stable: Vec<u8>,
+    now: Contents,
+    /// What survives for sure: the same but for the sectors in `unsynced`.
+    stable: Contents,
     /// By sector, what was written since, with the number of the write.
     unsynced: BTreeMap<usize, Vec<(u64, [u8; SECTOR])>>,
     in_flight: Vec<Flight>,
@@ -57,10 +60,18 @@ pub const REFUSED: IoError = IoError { code: 5 };
 
 impl SimDisk {
     pub fn new(blocks: u64, seed: u64) -> Self {
-        let len = index(blocks) * block::BLOCK;
+        Self::holding(Contents::dense(blocks), seed)
+    }
+
+    /// Takes memory only for blocks that were written: for a large disk of which little is used.
+    pub fn sparse(blocks: u64, seed: u64) -> Self {
+        Self::holding(Contents::sparse(blocks), seed)
+    }
+
+    fn holding(contents: Contents, seed: u64) -> Self {
         Self {
-            now: vec![0; len],
-            stable: vec![0; len],
+            now: contents.clone(),
+            stable: contents,
             unsynced: BTreeMap::new(),
             in_flight: Vec::new(),
             writes: 0,
@@ -75,9 +86,8 @@ impl SimDisk {
 
     /// A larger device; what is new reads as zeros.
     pub fn grow(&mut self, blocks: u64) {
-        let len = index(blocks) * block::BLOCK;
-        self.now.resize(len, 0);
-        self.stable.resize(len, 0);
+        self.now.grow(blocks);
+        self.stable.grow(blocks);
     }
 
     /// As if it had been used before.
@@ -86,22 +96,32 @@ impl SimDisk {
         self.stable.fill(0xa5);
     }
 
+    /// All of it. A sparse disk has no such thing: it is read in parts.
     pub fn bytes(&self) -> &[u8] {
-        &self.now
+        self.now.bytes()
+    }
+
+    /// What a read sees now; `None` beyond the end.
+    pub fn read(&self, offset: u64, len: usize) -> Option<Buffer> {
+        self.now.read(index(offset), len)
     }
 
     /// Changes what is on the disk behind everybody's back.
     pub fn damage(&mut self, offset: usize, flip: u8) {
-        self.now[offset] ^= flip;
-        self.stable[offset] ^= flip;
+        for contents in [&mut self.now, &mut self.stable] {
+            contents.change(offset, |byte| *byte ^= flip);
+        }
     }
 
     /// Makes the checksum of a block of metadata right again.
     pub fn reseal(&mut self, block: usize) {
         let start = block * block::BLOCK;
-        let crc = crc32c::crc32c(&self.now[start + 12..start + block::BLOCK]).to_le_bytes();
-        for bytes in [&mut self.now, &mut self.stable] {
-            bytes[start + 8..start + 12].copy_from_slice(&crc);
+        let Some(now) = self.now.read(start, block::BLOCK) else { return };
+        let crc = crc32c::crc32c(&now.bytes()[12..]).to_le_bytes();
+        for contents in [&mut self.now, &mut self.stable] {
+            for (at, byte) in (start + 8..).zip(crc) {
+                contents.change(at, |old| *old = byte);
+            }
         }
     }
 
@@ -145,11 +165,7 @@ impl SimDisk {
                 Err(REFUSED)
             }
             Io::Sync if self.fails.syncs => Err(REFUSED),
-            Io::Read { offset, len } => {
-                let start = index(*offset);
-                let bytes = self.now.get(start..start + len).ok_or(REFUSED)?;
-                Ok(Some(Buffer::copy_of(bytes)))
-            }
+            Io::Read { offset, len } => self.read(*offset, *len).map(Some).ok_or(REFUSED),
             Io::Write { offset, data, dsync } => {
                 self.write(index(*offset), data.bytes());
                 if *dsync {
@@ -173,7 +189,7 @@ impl SimDisk {
         assert!(offset.is_multiple_of(block::BLOCK), "writes begin at blocks");
         assert!(bytes.len().is_multiple_of(block::BLOCK), "writes are whole blocks");
         self.writes += 1;
-        self.now[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.now.write(offset, bytes);
         for (sector, data) in (offset / SECTOR..).zip(bytes.as_chunks::<SECTOR>().0) {
             self.unsynced.entry(sector).or_default().push((self.writes, *data));
         }
@@ -183,7 +199,7 @@ impl SimDisk {
         let stable = &mut self.stable;
         self.unsynced.retain(|sector, versions| {
             if let Some((_, data)) = versions.iter().rev().find(|(write, _)| *write <= after) {
-                stable[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
+                stable.write(sector * SECTOR, data);
             }
             versions.retain(|(write, _)| *write > after);
             !versions.is_empty()
@@ -193,8 +209,7 @@ impl SimDisk {
     fn settle(&mut self, first: usize, count: usize) {
         for sector in first..first + count {
             self.unsynced.remove(&sector);
-            let place = sector * SECTOR..(sector + 1) * SECTOR;
-            self.stable[place.clone()].copy_from_slice(&self.now[place]);
+            self.now.copy_sector(sector, &mut self.stable);
         }
     }
 
@@ -210,8 +225,9 @@ impl SimDisk {
         if crash == Crash::Power {
             self.lose();
         }
-        self.stable.clone_from(&self.now);
-        self.unsynced.clear();
+        for sector in core::mem::take(&mut self.unsynced).into_keys() {
+            self.now.copy_sector(sector, &mut self.stable);
+        }
         self.fails = Fails::default();
     }
 
@@ -226,7 +242,7 @@ impl SimDisk {
             }
             if lands {
                 self.unsynced.entry(sector).or_default().push((self.writes, *data));
-                self.now[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
+                self.now.write(sector * SECTOR, data);
             }
         }
     }
@@ -236,8 +252,8 @@ impl SimDisk {
         let writes: BTreeSet<u64> = self.unsynced.values().flatten().map(|(at, _)| *at).collect();
         let kept: BTreeSet<u64> =
             writes.into_iter().filter(|_| self.draw().is_multiple_of(2)).collect();
-        self.now.clone_from(&self.stable);
         for (sector, versions) in core::mem::take(&mut self.unsynced) {
+            self.stable.copy_sector(sector, &mut self.now);
             let survivor = match mode {
                 0 => None,
                 1 => versions.last(),
@@ -248,7 +264,8 @@ impl SimDisk {
                 }
             };
             if let Some((_, data)) = survivor {
-                self.now[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(data);
+                self.now.write(sector * SECTOR, data);
+                self.now.copy_sector(sector, &mut self.stable);
             }
         }
     }
