@@ -20,10 +20,10 @@ impl Case {
     }
 
     /// With this seed, or else with its own.
-    pub fn run(&self, seed: Option<u64>) -> Result<Report, Unreadable> {
+    pub fn run(&self, seed: Option<u64>, options: Options) -> Result<Report, Unreadable> {
         let script = self.script()?;
         let seed = seed.unwrap_or(script.case_seed());
-        Ok(run(seed, &script, real_brain(), Options::default()))
+        Ok(run(seed, &script, real_brain(), options))
     }
 }
 

@@ -18,8 +18,9 @@ use reconcile::Event;
 use self::promises::Promises;
 pub use self::records::Records;
 use crate::{
-    Brain, Broken, Controller, Ctx, Message, Network, Oracle, Outbox, Party, Queue, Random, Timer,
-    fakes::{disk::Disks, engine::Engine, host::Host, store::Store},
+    Brain, Broken, Controller, Ctx, EngineProcess, Hardware, Message, Network, Oracle, Outbox,
+    Party, Queue, Random, RealNodes, Timer,
+    fakes::{disk::Disks, host::Host, store::Store},
     setup::Setup,
 };
 
@@ -47,6 +48,8 @@ pub struct Cluster {
     promises: Promises,
     /// Steps of controllers that are gone.
     past_steps: BTreeMap<&'static str, u64>,
+    /// Engines are real storage nodes.
+    real: Option<RealNodes>,
 }
 
 pub type Answer = (u64, Result<plan::Accepted, plan::Refusal>);
@@ -57,8 +60,11 @@ pub type NewBrain = Box<dyn Fn(u8, model::InstanceId, u64) -> Box<dyn Brain>>;
 /// A storage node: disks that survive, and an engine that does not.
 #[derive(Debug, Default)]
 pub struct Machine {
+    /// What lies on its disks; with a real node what judges last saw there.
     pub disks: Disks,
-    pub engine: Option<Engine>,
+    /// The disks of a real node.
+    pub hardware: Option<Hardware>,
+    pub engine: Option<EngineProcess>,
     pub lives: u32,
     pub is_powered: bool,
     /// Gone for ever.
@@ -124,7 +130,12 @@ impl core::fmt::Debug for Cluster {
 }
 
 impl Cluster {
+    /// With modelled engines.
     pub fn new(seed: u64, setup: &Setup, brain: NewBrain) -> Self {
+        Self::with_nodes(seed, setup, brain, None)
+    }
+
+    pub fn with_nodes(seed: u64, setup: &Setup, brain: NewBrain, real: Option<RealNodes>) -> Self {
         let mut cluster = Self {
             now: START,
             store: Store::default(),
@@ -144,8 +155,9 @@ impl Cluster {
             brain,
             promises: Promises::default(),
             past_steps: BTreeMap::new(),
+            real,
         };
-        setup.build(&mut cluster);
+        setup.build(&mut cluster, real);
         cluster
     }
 
@@ -226,7 +238,9 @@ impl Cluster {
                     store.handle(ctx, from, call, &op);
                 }
             }
-            Running::Engine(engine, disks) => engine.handle(disks, ctx, from, message),
+            Running::Engine(engine, disks, hardware) => {
+                engine.handle((disks, hardware), ctx, from, message);
+            }
             Running::Host(host) => host.handle(ctx, from, message),
             Running::Controller(controller) => controller.handle(ctx, from, message),
             Running::User(replies) => {
@@ -246,7 +260,9 @@ impl Cluster {
             return;
         }
         self.with(party, |machines, ctx| match machines {
-            Running::Engine(engine, disks) => engine.wake(disks, ctx, timer),
+            Running::Engine(engine, disks, hardware) => {
+                engine.wake((disks, hardware), ctx, timer);
+            }
             Running::Host(host) => host.wake(ctx, timer),
             Running::Controller(controller) => controller.wake(ctx, timer),
             Running::Store(_) | Running::User(_) => {}
@@ -315,8 +331,9 @@ impl Cluster {
                 .and_then(|seat| seat.process.as_mut())
                 .map(Running::Controller),
             Party::Node(node) => self.nodes.get_mut(&node).and_then(|machine| {
-                let Machine { engine, disks, .. } = machine;
-                engine.as_mut().map(|engine| Running::Engine(engine, disks))
+                let Machine { engine, disks, hardware, .. } = machine;
+                let engine = engine.as_mut()?;
+                Some(Running::Engine(engine, disks, hardware.as_mut()))
             }),
             Party::Host(host) => self
                 .hosts
@@ -362,7 +379,7 @@ enum Running<'a> {
     Store(&'a mut Store),
     User(&'a mut Vec<Answer>),
     Controller(&'a mut Controller),
-    Engine(&'a mut Engine, &'a mut Disks),
+    Engine(&'a mut EngineProcess, &'a mut Disks, Option<&'a mut Hardware>),
     Host(&'a mut Host),
 }
 

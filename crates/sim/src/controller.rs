@@ -184,12 +184,12 @@ impl Controller {
             }
             (Party::Node(node), Message::Registered(instance)) => {
                 let name = names::label(node.0);
-                let address = format!("{name}:8420");
+                let address = crate::real_node::address(node);
                 Event::NodeRegistered { node, name, address, instance }
             }
             (Party::Host(host), Message::HostRegistered { instance, node }) => {
                 let name = names::label(host.0);
-                let nqn = format!("nqn.2026-01.holdfast:{name}");
+                let nqn = crate::real_node::host_nqn(host);
                 Event::HostRegistered { host, name, nqn, node, instance }
             }
             (_, Message::Inventory(inventory)) => {

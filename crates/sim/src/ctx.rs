@@ -36,6 +36,10 @@ pub enum Timer {
     Work(VolumeId),
     Commit(CommitId),
     Tick(u64),
+    /// A deadline of a machine without I/O.
+    Deadline,
+    /// The disk of this number may have done something.
+    Disk(usize),
 }
 
 impl Ctx<'_> {

@@ -54,6 +54,11 @@ pub fn generate(seed: u64) -> Script {
     script
 }
 
+/// The same, and what only the disk of a real node does.
+pub fn generate_for_real_nodes(seed: u64) -> Script {
+    generate(seed)
+}
+
 impl Maker {
     fn machines(&mut self) {
         self.setup.controllers = u8::try_from(self.random.between(2, 3)).unwrap_or(3);

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use sim::{BrokenBrain, Caught, Sound, broken_brains, catch, forgetful_brains, shrink};
+use sim::{BrokenBrain, Caught, Options, Sound, broken_brains, catch, forgetful_brains, shrink};
 
 use crate::SHRINK_FOR;
 
@@ -83,8 +83,8 @@ impl Hunt {
 fn shrunk(brain: &BrokenBrain, caught: &Caught) -> String {
     let began = Instant::now();
     let Caught { seed, script, failure } = caught;
-    let shorter =
-        shrink(*seed, script, failure, &|| brain.brain(), &|| began.elapsed() > SHRINK_FOR);
+    let is_over = || began.elapsed() > SHRINK_FOR;
+    let shorter = shrink(*seed, script, failure, Options::default(), &|| brain.brain(), &is_over);
     let lines: Vec<String> =
         shorter.script.to_string().lines().map(|line| format!("  {line}\n")).collect();
     lines.concat()

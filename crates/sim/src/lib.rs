@@ -20,6 +20,9 @@ mod controller;
 mod oracle;
 mod setup;
 
+mod engine_process;
+mod real_node;
+
 mod script;
 
 mod cluster;
@@ -42,10 +45,12 @@ pub use cases::{CASE_SEED, Case, cases};
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
 pub use controller::{Brain, Controller, real_brain};
 pub use ctx::{Ctx, Outbox, Timer};
-pub use generate::generate;
+pub use engine_process::{EngineProcess, TargetFacts};
+pub use generate::{generate, generate_for_real_nodes};
 pub use message::{
     Call, Caller, ChildDone, ChildError, ChildOp, ChildReply, ChildRequest, Frozen, Header,
-    Message, PathOp, PathReply, PathRequest, PathResult, StoreAnswer, StoreOp, Watched,
+    Message, PathOp, PathReply, PathRequest, PathResult, StoreAnswer, StoreOp, StreamEvent,
+    StreamId, StreamPiece, Watched,
 };
 pub use names::{
     LABEL_LENGTH_MAX, attempt, era, host, instance, label, node, pack, pool, replica, snapshot,
@@ -56,6 +61,7 @@ pub use oracle::{Broken, Copies, Counts, Destroyed, Oracle, Truth};
 pub use party::Party;
 pub use queue::Queue;
 pub use random::Random;
+pub use real_node::{Hardware, Initiators, RealNode, RealNodes};
 pub use run::{Failure, Kind, Options, Report, run};
 pub use script::{
     Action, Ask, Expect, Fault, Line, Script, SnapshotState, Unreadable, VolumeState, Wish,

@@ -40,6 +40,8 @@ pub enum Message {
     ChildReply(ChildReply),
     Path(PathRequest),
     PathReply(PathReply),
+    /// Of a connection between two machines, where bytes travel.
+    Stream(StreamPiece),
 
     Request {
         id: u64,
@@ -49,6 +51,28 @@ pub enum Message {
         id: u64,
         reply: Result<Accepted, Refusal>,
     },
+}
+
+#[derive(Clone, Debug)]
+pub struct StreamPiece {
+    pub stream: StreamId,
+    pub event: StreamEvent,
+}
+
+/// A connection, by the process that dialled and the number that it gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamId {
+    pub dialler: InstanceId,
+    pub number: u64,
+}
+
+#[derive(Clone, Debug)]
+pub enum StreamEvent {
+    Dial,
+    /// By this process.
+    Accepted(InstanceId),
+    Bytes(Rc<[u8]>),
+    Close,
 }
 
 /// Who waits for an answer, so that it finds its way and a late one is recognised.

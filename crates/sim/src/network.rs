@@ -2,7 +2,7 @@
 
 use model::{Millis, Time};
 
-use crate::{Message, Party, Random};
+use crate::{Message, Party, Random, StreamId, StreamPiece};
 
 #[derive(Debug, Default)]
 pub struct Network {
@@ -15,6 +15,8 @@ pub struct Network {
     pub store_slower: Millis,
     /// When the last message of a stream arrives: the next one must not overtake it.
     streams: std::collections::BTreeMap<(Party, Party), Time>,
+    /// The same for each connection that carries bytes.
+    connections: std::collections::BTreeMap<(StreamId, Party), Time>,
 }
 
 /// How bad it is everywhere, in thousandths.
@@ -44,6 +46,10 @@ const REPEATED: u64 = 2;
 const DELAY_MIN: u64 = 1;
 const DELAY_MAX: u64 = 4;
 const DELAY_LONG: u64 = 120;
+/// What a connection carries is sent again after this time, if it was lost.
+const RESEND_AFTER: u64 = 200;
+/// Connections that are remembered before those are forgotten on which nothing is on its way.
+const CONNECTIONS_MAX: usize = 256;
 
 fn class(message: &Message) -> Class {
     match message {
@@ -51,6 +57,7 @@ fn class(message: &Message) -> Class {
         | Message::ChildReply(_)
         | Message::Path(_)
         | Message::PathReply(_)
+        | Message::Stream(_)
         | Message::Watched(_)
         | Message::Reset(_) => Class::Stream,
         Message::ToStore { .. } | Message::FromStore { .. } => Class::Call,
@@ -115,6 +122,9 @@ impl Network {
         if from == to {
             return (Some(now), None);
         }
+        if let Message::Stream(piece) = message {
+            return (Some(self.stream_arrival(random, now, (from, to), piece)), None);
+        }
         let class = class(message);
         let lost = if class == Class::Stream { 0 } else { LOST } + self.weather.lost;
         if self.is_cut(from, to, now) || random.chance(lost) {
@@ -132,6 +142,31 @@ impl Network {
         let again = class == Class::Loose && random.chance(REPEATED + self.weather.repeated);
         let second = again.then(|| now + self.delay(random));
         (Some(at), second)
+    }
+
+    /// Bytes of a connection are sent again until they arrive, in order: what was sent into a cut
+    /// arrives when it is over, however old it is then.
+    fn stream_arrival(
+        &mut self,
+        random: &mut Random,
+        now: Time,
+        (from, to): (Party, Party),
+        piece: &StreamPiece,
+    ) -> Time {
+        let mut at = now + self.delay(random);
+        while random.chance(self.weather.lost.min(500)) {
+            at = at + Millis(RESEND_AFTER);
+        }
+        let cuts = self.cuts.iter().filter(|(a, b, _)| (*a, *b) == (from, to));
+        if let Some(until) = cuts.map(|(.., until)| *until).max().filter(|until| *until > now) {
+            at = at.max(until + self.delay(random));
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            self.connections.retain(|_, last| *last > now);
+        }
+        let before = self.connections.entry((piece.stream, to)).or_default();
+        *before = at.max(*before);
+        *before
     }
 
     fn delay(&self, random: &mut Random) -> Millis {

@@ -8,7 +8,8 @@ use std::{
 use model::{Millis, Time};
 
 use crate::{
-    Action, Ask, Cluster, Fault, NewBrain, Script, expect, names,
+    Action, Ask, Cluster, Fault, NewBrain, RealNodes, Script, expect, names,
+    real_node::scaled,
     settle::{self, Settled},
     user::User,
 };
@@ -57,6 +58,8 @@ pub struct Options {
     pub trace: bool,
     /// How long the world may take to come to rest, if not as long as ever needed.
     pub patience: Option<Millis>,
+    /// Engines are real storage nodes on simulated disks, in a smaller world.
+    pub real_nodes: Option<RealNodes>,
 }
 
 /// Time for an election before the script begins.
@@ -66,7 +69,9 @@ pub fn run(seed: u64, script: &Script, brain: NewBrain, options: Options) -> Rep
     let mut report = Report::default();
     let mut world = None;
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        let cluster = world.insert(Cluster::new(seed, &script.setup, brain));
+        let real = options.real_nodes;
+        let script = &if real.is_some() { scaled(script) } else { script.clone() };
+        let cluster = world.insert(Cluster::with_nodes(seed, &script.setup, brain, real));
         cluster.store.keeps_backups = script.rolls_back();
         if options.trace {
             cluster.tracing();

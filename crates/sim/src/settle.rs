@@ -76,6 +76,7 @@ fn come_true(
 ) -> Result<(), Failure> {
     loop {
         run_until(cluster, user, cluster.now + LOOK_EVERY)?;
+        cluster.refresh_facts(&BTreeSet::new());
         match lacking(cluster, user, settled) {
             None => return Ok(()),
             Some(words) if cluster.now >= until => return Err(stuck(cluster, words)),

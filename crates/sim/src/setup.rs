@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Bytes, Millis};
 
 use crate::{
-    Party,
+    Hardware, Party, RealNodes,
     cluster::{Cluster, HostMachine, Machine},
     fakes::disk::{Disk, Disks},
     names,
@@ -35,14 +35,15 @@ pub fn disk_path(label: &str) -> String {
 }
 
 impl Setup {
-    pub(crate) fn build(&self, cluster: &mut Cluster) {
+    pub(crate) fn build(&self, cluster: &mut Cluster, real: Option<RealNodes>) {
         for label in self.nodes.keys() {
             let own = self.disks.iter().filter(|disk| disk.node == *label);
             let by_path =
                 own.map(|disk| (disk_path(&disk.label), Disk::blank(disk.capacity))).collect();
-            let machine =
-                Machine { disks: Disks { by_path }, is_powered: true, ..Machine::default() };
-            cluster.nodes.insert(names::node(label), machine);
+            let (id, disks) = (names::node(label), Disks { by_path });
+            let hardware = real.map(|real| Hardware::new(real, id.0.as_u128(), &disks));
+            let machine = Machine { disks, hardware, is_powered: true, ..Machine::default() };
+            cluster.nodes.insert(id, machine);
         }
         for (index, (label, node)) in self.hosts.iter().enumerate() {
             let node = node.as_deref().map(names::node);

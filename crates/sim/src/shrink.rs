@@ -30,11 +30,12 @@ pub fn shrink(
     seed: u64,
     script: &Script,
     failure: &Failure,
+    options: Options,
     brain: &dyn Fn() -> NewBrain,
     is_over: &dyn Fn() -> bool,
 ) -> Shrunk {
     let failing = |candidate: &Script, patience: Option<Millis>| {
-        let report = run(seed, candidate, brain(), Options { patience, ..Options::default() });
+        let report = run(seed, candidate, brain(), Options { patience, ..options });
         report.failure.filter(|found| found.is_like(failure))
     };
     let is_hasty = failure.kind == Kind::NoProgress && failing(script, Some(HASTE)).is_some();

@@ -120,8 +120,14 @@ impl Reports {
         is_outdated.then_some(self.sequence)
     }
 
+    /// The next one, which counts as told.
     pub(crate) fn inventory(&mut self, cx: &ShardContext, parts: Parts<'_>) -> Inventory {
         self.sequence += 1;
+        self.look(cx, parts)
+    }
+
+    /// What an inventory would tell, without telling it.
+    pub(crate) fn look(&self, cx: &ShardContext, parts: Parts<'_>) -> Inventory {
         let pools = parts.storage.pools.iter();
         Inventory {
             node: cx.params.node,

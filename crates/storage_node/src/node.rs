@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use block::Buffer;
 use mirror::StoreAnswer;
-use model::{NodeConfig, PoolId, ReplicaId, VolumeId};
+use model::{Inventory, NodeConfig, PoolId, ReplicaId, VolumeId};
 use nvme::Outgoing;
 use pool::Pool;
 
@@ -191,6 +191,11 @@ impl StorageNode {
         self.shard.metrics()
     }
 
+    /// What an inventory would tell now: for who judges, since nobody is told.
+    pub fn look(&self) -> Inventory {
+        self.shard.look()
+    }
+
     pub fn pool(&self, pool: PoolId) -> Option<&Pool> {
         self.shard.storage.open_pool(pool)
     }
@@ -201,5 +206,9 @@ impl StorageNode {
 
     pub fn target(&self, volume: VolumeId) -> Option<&mirror::Target<Buffer>> {
         self.shard.targets.entries.get(&volume).map(|entry| &entry.machine)
+    }
+
+    pub fn targets(&self) -> impl Iterator<Item = (VolumeId, &mirror::Target<Buffer>)> {
+        self.shard.targets.entries.iter().map(|(volume, entry)| (*volume, &entry.machine))
     }
 }

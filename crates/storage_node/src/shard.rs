@@ -213,6 +213,11 @@ impl Shard {
         }
     }
 
+    pub(crate) fn look(&self) -> model::Inventory {
+        let Self { cx, storage, targets, config, reports } = self;
+        reports.look(cx, Parts { storage, targets, config })
+    }
+
     pub(crate) fn fail_target(&mut self, target: TargetKey) {
         self.targets.fail_on_purpose(&mut self.cx, target);
     }

@@ -5,7 +5,7 @@ use super::*;
 /// Runs the case of this name.
 pub(super) fn check(name: &str) {
     let case = cases().iter().find(|case| case.name == name).unwrap();
-    let report = case.run(None).unwrap();
+    let report = case.run(None, Options::default()).unwrap();
     assert_eq!(report.failure, None, "{name}");
 }
 

@@ -5,7 +5,7 @@ use ports::{LeaseRequest, Txn, Write};
 
 use super::{Cluster, Item, Running};
 use crate::{
-    Fault, Party,
+    Fault, Hardware, Party,
     fakes::{
         disk::{Condition, Disk},
         store::Outage,
@@ -112,10 +112,8 @@ impl Cluster {
             Undo::StoreFast => self.network.store_slower = Millis::ZERO,
             Undo::Weather => self.network.end_weather(self.now),
             Undo::Repair { key, value } => self.write_store(key, value),
-            Undo::Disk { node, pool } => self.change_disk(node, pool, |disk| {
-                disk.condition = Condition::Fine;
-            }),
-            Undo::Filler { node, pool } => self.change_disk(node, pool, |disk| {
+            Undo::Disk { node, pool } => self.set_condition(node, pool, Condition::Fine),
+            Undo::Filler { node, pool } => self.change_disk(node, pool, |disk, _| {
                 disk.filler = Bytes::ZERO;
             }),
             Undo::PowerOn(node) => {
@@ -168,7 +166,7 @@ impl Cluster {
 
     fn damage(&mut self, pool: PoolId, condition: Condition, span: Option<Millis>) {
         let Some(node) = self.node_of(pool) else { return };
-        self.change_disk(node, pool, |disk| disk.condition = condition);
+        self.set_condition(node, pool, condition);
         if let Some(span) = span {
             self.undo_in(span, Undo::Disk { node, pool });
         }
@@ -176,19 +174,44 @@ impl Cluster {
 
     fn fill(&mut self, pool: PoolId, span: Millis) {
         let Some(node) = self.node_of(pool) else { return };
-        self.change_disk(node, pool, |disk| disk.filler = disk.free());
+        // What else would take the space of a real pool?
+        if self.real.is_some() {
+            return;
+        }
+        self.change_disk(node, pool, |disk, _| disk.filler = disk.free());
         self.undo_in(span, Undo::Filler { node, pool });
     }
 
     fn swap(&mut self, pool: PoolId) {
         let Some(node) = self.node_of(pool) else { return };
-        self.change_disk(node, pool, |disk| *disk = Disk::blank(disk.capacity));
+        self.change_disk(node, pool, |disk, hardware| {
+            *disk = Disk::blank(disk.capacity);
+            if let Some((hardware, path)) = hardware {
+                hardware.swap(path);
+            }
+        });
     }
 
-    fn change_disk(&mut self, node: NodeId, pool: PoolId, change: impl FnOnce(&mut Disk)) {
-        self.change_disks(node, |disks| {
-            if let Some(disk) = disks.disk_of_mut(pool) {
-                change(disk);
+    fn set_condition(&mut self, node: NodeId, pool: PoolId, condition: Condition) {
+        self.change_disk(node, pool, |disk, hardware| {
+            disk.condition = condition;
+            if let Some((hardware, path)) = hardware {
+                hardware.set_condition(path, condition);
+            }
+        });
+    }
+
+    fn change_disk(
+        &mut self,
+        node: NodeId,
+        pool: PoolId,
+        change: impl FnOnce(&mut Disk, Option<(&mut Hardware, &str)>),
+    ) {
+        self.change_disks(node, |disks, hardware| {
+            let path = disks.path_of(pool);
+            let disk = disks.disk_of_mut(pool);
+            if let Some((disk, path)) = disk.zip(path) {
+                change(disk, hardware.map(|hardware| (hardware, path.as_str())));
             }
         });
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Access, Epoch, Key, Membership, NodeId, ReplicaId, VolumeId};
 
-use super::Cluster;
+use super::{Cluster, Machine};
 use crate::{Copies, Party, Truth, fakes::disk::ReplicaDisk, names};
 
 impl Cluster {
@@ -23,12 +23,27 @@ impl Cluster {
         if self.oracle.touched.is_empty() && self.oracle.destroyed.is_empty() {
             return;
         }
-        for volume in self.oracle.touched.clone() {
+        let touched = self.oracle.touched.clone();
+        self.refresh_facts(&touched);
+        for volume in touched {
             self.judge_hosts(volume);
         }
         let mut oracle = core::mem::take(&mut self.oracle);
         oracle.judge(self);
         self.oracle = oracle;
+    }
+
+    /// Lets judges see what real nodes hold now: of these volumes the data as well.
+    pub fn refresh_facts(&mut self, volumes: &BTreeSet<VolumeId>) {
+        if self.real.is_none() {
+            return;
+        }
+        for machine in self.nodes.values_mut() {
+            let Machine { engine, disks, hardware, .. } = machine;
+            if let Some(engine) = engine {
+                engine.refresh((disks, hardware.as_mut()), volumes, &mut self.oracle);
+            }
+        }
     }
 
     /// An exclusive volume is used by one host, whatever the records say. Older targets than the
@@ -37,9 +52,9 @@ impl Cluster {
         let Some(volume) = self.records.volume(id) else { return };
         let Some(current) = &volume.layout.target else { return };
         let engine = self.nodes.get(&current.node).and_then(|machine| machine.engine.as_ref());
-        let target = engine.and_then(|engine| engine.targets.get(&id));
+        let target = engine.and_then(|engine| engine.target(id));
         let Some(target) = target.filter(|target| target.epoch == current.epoch) else { return };
-        let hosts = target.hosts();
+        let hosts = target.hosts;
         if volume.spec.access == Access::Exclusive && hosts.len() > 1 {
             let who: Vec<_> = hosts.iter().map(|host| names::label(host.0)).collect();
             let words = format!("{} is used by {}", volume.meta.name, who.join(" and "));
@@ -100,10 +115,8 @@ impl Truth for Cluster {
 
     fn serving(&self, volume: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)> {
         let running = self.nodes.iter().filter_map(|(node, machine)| {
-            let target = machine.engine.as_ref()?.targets.get(&volume)?;
-            target
-                .may_acknowledge()
-                .then(|| (*node, target.epoch, target.acknowledging().collect()))
+            let target = machine.engine.as_ref()?.target(volume)?;
+            target.may_acknowledge.then_some((*node, target.epoch, target.acknowledging))
         });
         running.collect()
     }

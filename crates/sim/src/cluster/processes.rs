@@ -2,11 +2,14 @@
 
 use model::{InstanceId, Millis, NodeId, PoolId};
 
+use pool::Crash;
+
 use super::{Cluster, Item, Pause, Running};
 use crate::{
-    Controller, Ctx, Message, Party,
-    fakes::{disk::Disks, engine::Engine, host::Host},
+    Controller, Ctx, EngineProcess, Hardware, Message, Party, StreamEvent,
+    fakes::{disk::Disks, host::Host},
     names,
+    real_node::refresh_at_rest,
 };
 
 impl Cluster {
@@ -82,12 +85,16 @@ impl Cluster {
                 seat.process = Some(process);
             }
             Party::Node(node) => {
-                let engine = Engine::start(node, instance, controllers, &mut ctx);
-                self.nodes.entry(node).or_default().engine = Some(engine);
+                let machine = self.nodes.entry(node).or_default();
+                let hardware = machine.hardware.as_mut();
+                let engine = EngineProcess::start(node, instance, controllers, hardware, &mut ctx);
+                machine.engine = Some(engine);
             }
             Party::Host(host) => {
                 let machine = self.hosts.entry(host).or_default();
-                machine.process = Some(Host::start(host, instance, machine, controllers, &mut ctx));
+                let real = self.real.is_some();
+                let process = Host::start(host, instance, machine, controllers, real, &mut ctx);
+                machine.process = Some(process);
             }
         }
         self.flush(party);
@@ -119,7 +126,7 @@ impl Cluster {
             return;
         }
         self.with(party, |running, ctx| match running {
-            Running::Engine(engine, disks) => engine.greet(disks, ctx, controller),
+            Running::Engine(engine, disks, _) => engine.greet(disks, ctx, controller),
             Running::Host(host) => host.greet(ctx, controller),
             _ => {}
         });
@@ -133,6 +140,7 @@ impl Cluster {
         let instance = self.instance(party);
         self.note(&format!("{party} is killed"));
         self.remove(party);
+        self.crash_disks(party, Crash::Process);
         for peer in self.everybody() {
             if peer != party {
                 self.send(party, peer, Message::Reset(instance));
@@ -162,10 +170,21 @@ impl Cluster {
     pub fn power_off(&mut self, node: NodeId) {
         self.note(&format!("{} loses power", names::label(node.0)));
         self.remove(Party::Node(node));
+        self.crash_disks(Party::Node(node), Crash::Power);
         self.nodes.entry(node).or_default().is_powered = false;
         for host in self.hosts_on(node) {
             self.remove(Party::Host(host));
             self.hosts.entry(host).or_default().is_powered = false;
+        }
+    }
+
+    /// Ends what a real node had under way on its disks, and looks at what is left.
+    fn crash_disks(&mut self, party: Party, crash: Crash) {
+        let Party::Node(node) = party else { return };
+        let Some(machine) = self.nodes.get_mut(&node) else { return };
+        if let Some(hardware) = &mut machine.hardware {
+            hardware.crash(crash);
+            refresh_at_rest(&mut machine.disks, hardware, &mut self.oracle);
         }
     }
 
@@ -310,7 +329,9 @@ impl Cluster {
 
     /// A message for a process that is not there: refused at once if its machine is.
     pub(super) fn refuse(&mut self, from: Party, to: Party, message: &Message) {
-        let answered = matches!(message, Message::Reset(_) | Message::Reply { .. });
+        let is_close = matches!(message, Message::Stream(piece)
+            if matches!(piece.event, StreamEvent::Close));
+        let answered = matches!(message, Message::Reset(_) | Message::Reply { .. }) || is_close;
         if self.is_powered(to) && !answered && self.life(to) > 0 {
             let instance = self.instance(to);
             self.send(to, from, Message::Reset(instance));
@@ -318,13 +339,17 @@ impl Cluster {
     }
 
     /// Changes the disks of a node under its engine.
-    pub fn change_disks(&mut self, node: NodeId, change: impl FnOnce(&mut Disks)) {
+    pub fn change_disks(
+        &mut self,
+        node: NodeId,
+        change: impl FnOnce(&mut Disks, Option<&mut Hardware>),
+    ) {
         if let Some(machine) = self.nodes.get_mut(&node) {
-            change(&mut machine.disks);
+            change(&mut machine.disks, machine.hardware.as_mut());
         }
         self.with(Party::Node(node), |running, ctx| {
-            if let Running::Engine(engine, disks) = running {
-                engine.disks_changed(disks, ctx);
+            if let Running::Engine(engine, disks, hardware) = running {
+                engine.disks_changed((disks, hardware), ctx);
             }
         });
     }

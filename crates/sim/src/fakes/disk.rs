@@ -106,6 +106,10 @@ impl Disks {
         self.by_path.values().find(|disk| disk.holds(id))
     }
 
+    pub fn path_of(&self, id: PoolId) -> Option<String> {
+        self.by_path.iter().find(|(_, disk)| disk.holds(id)).map(|(path, _)| path.clone())
+    }
+
     pub fn disk_of_mut(&mut self, id: PoolId) -> Option<&mut Disk> {
         self.by_path.values_mut().find(|disk| disk.holds(id))
     }

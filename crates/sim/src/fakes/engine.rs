@@ -144,7 +144,11 @@ impl Engine {
                 }
             }
             Timer::Inventory => self.announce(disks, ctx),
-            Timer::Work(_) | Timer::Commit(_) | Timer::Tick(_) => {}
+            Timer::Work(_)
+            | Timer::Commit(_)
+            | Timer::Tick(_)
+            | Timer::Deadline
+            | Timer::Disk(_) => {}
         }
         self.after(ctx);
     }

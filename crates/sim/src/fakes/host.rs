@@ -13,7 +13,7 @@ use model::{
 };
 
 use self::{io::Work, paths::Path, share::Share};
-use crate::{Ctx, HostMachine, Message, Party, PathOp, Timer};
+use crate::{Ctx, HostMachine, Initiators, Message, Party, PathOp, Timer};
 
 #[derive(Debug)]
 pub struct Host {
@@ -33,6 +33,8 @@ pub struct Host {
     announcing: bool,
     beats: u32,
     controllers: u8,
+    /// Paths are NVMe sessions over connections to real nodes.
+    initiators: Option<Initiators>,
 }
 
 /// A volume on this host.
@@ -55,6 +57,7 @@ impl Host {
         instance: InstanceId,
         machine: &HostMachine,
         controllers: u8,
+        is_real: bool,
         ctx: &mut Ctx<'_>,
     ) -> Self {
         let mut started = Self {
@@ -72,6 +75,7 @@ impl Host {
             announcing: false,
             beats: 0,
             controllers,
+            initiators: is_real.then(|| Initiators::new(host, instance)),
         };
         started.greet_all(ctx);
         ctx.out.changed = true;
@@ -88,7 +92,15 @@ impl Host {
                 ctx.send(from, Message::HostApplied(answer));
             }
             (Party::Node(node), Message::PathReply(reply)) => self.on_reply(ctx, node, reply),
-            (Party::Node(node), Message::Reset(_)) => self.on_reset(ctx, node),
+            (_, Message::Stream(piece)) => {
+                if let Some(initiators) = &mut self.initiators {
+                    initiators.stream(ctx, from, piece);
+                }
+            }
+            (Party::Node(node), Message::Reset(instance)) => match &mut self.initiators {
+                Some(initiators) => initiators.reset(ctx, from, instance),
+                None => self.on_reset(ctx, node),
+            },
             _ => {}
         }
         self.after(ctx);
@@ -99,6 +111,11 @@ impl Host {
             Timer::Beat => self.beat(ctx),
             Timer::Inventory => self.announce(ctx),
             Timer::Work(volume) => self.work(ctx, volume),
+            Timer::Deadline => {
+                if let Some(initiators) = &mut self.initiators {
+                    initiators.wake(ctx);
+                }
+            }
             _ => {}
         }
         self.after(ctx);
@@ -240,7 +257,20 @@ impl Host {
         }
     }
 
+    /// What was said to targets goes by their sessions, and their answers come back by them.
+    fn speak(&mut self, ctx: &mut Ctx<'_>) {
+        loop {
+            let Some(initiators) = &mut self.initiators else { return };
+            initiators.take_requests(ctx);
+            match initiators.take_reply() {
+                Some((node, reply)) => self.on_reply(ctx, node, reply),
+                None => return initiators.sleep(ctx),
+            }
+        }
+    }
+
     fn after(&mut self, ctx: &mut Ctx<'_>) {
+        self.speak(ctx);
         if core::mem::take(&mut ctx.out.changed) && !self.announcing {
             self.announcing = true;
             let span = Millis(ctx.random.below(ANNOUNCE_WITHIN));

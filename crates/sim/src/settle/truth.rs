@@ -64,8 +64,9 @@ fn held_up(cluster: &Cluster) -> Option<String> {
 fn left_behind(cluster: &Cluster) -> Option<String> {
     for (node, machine) in &cluster.nodes {
         let Some(engine) = &machine.engine else { continue };
-        for (id, target) in &engine.targets {
-            let volume = cluster.records.volume(*id);
+        for target in engine.targets() {
+            let id = target.volume;
+            let volume = cluster.records.volume(id);
             let wanted = volume.and_then(|volume| volume.layout.target.as_ref());
             if wanted.is_none_or(|t| (t.node, t.epoch) != (*node, target.epoch)) {
                 let (volume, node) = (names::label(id.0), names::label(node.0));

@@ -1,0 +1,213 @@
+//! What lies in real pools, told in the words of the modelled disks: judges see both alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::Extent;
+use model::{Bytes, PoolId, ReplicaId, SnapshotId, VolumeId};
+use pool::{Image, Import, ImportOptions, ImportStep, Io, Out, Pool, Request, RequestId, SimDisk};
+
+use super::{Hardware, RealNode};
+use crate::{
+    Oracle, TargetFacts,
+    fakes::disk::{BLOCKS, Disks, PoolDisk, ReplicaDisk, SnapshotDisk},
+    names,
+};
+
+/// Where the blocks lie that hosts write: apart, and in the smallest volume.
+pub(super) const fn place(block: usize) -> u64 {
+    block as u64 * 200 + 3
+}
+
+/// A block that holds this value throughout.
+pub(super) fn filled(value: u64) -> block::Buffer {
+    block::Buffer::copy_of(&value.to_le_bytes().repeat(block::BLOCK / 8))
+}
+
+/// The oldest value that a block holds: a write that was never answered may have been torn.
+pub(super) fn value(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_le_bytes(*word)).min().unwrap_or(0)
+}
+
+impl RealNode {
+    pub fn inventory(&self) -> model::Inventory {
+        self.machine.look()
+    }
+
+    pub fn targets(&self) -> Vec<TargetFacts> {
+        let mut seen = self.machine.look().targets;
+        let facts = self.machine.targets().map(|(volume, target)| TargetFacts {
+            volume,
+            epoch: target.epoch(),
+            hosts: seen.remove(&volume).map(|seen| seen.hosts).unwrap_or_default(),
+            may_acknowledge: target.is_serving(),
+            acknowledging: target
+                .record()
+                .children
+                .iter()
+                .filter(|(_, h)| **h)
+                .map(|(id, _)| *id)
+                .collect(),
+        });
+        facts.collect()
+    }
+
+    /// Looks at all pools that are open; at what these volumes hold as well, or what all do.
+    pub fn refresh(
+        &self,
+        disks: &mut Disks,
+        hardware: &Hardware,
+        volumes: &BTreeSet<VolumeId>,
+        oracle: &mut Oracle,
+    ) {
+        for (id, path) in &self.paths {
+            let (Some(pool), Some(device)) = (self.machine.pool(*id), hardware.disk(path)) else {
+                continue;
+            };
+            let Some(disk) = disks.by_path.get_mut(path) else { continue };
+            let before = disk.pool.take().filter(|before| before.id == *id);
+            let now = pool_facts(*id, pool, device, before.as_ref(), volumes);
+            for (replica, was) in before.iter().flat_map(|before| &before.replicas) {
+                if let Some(is) = now.replicas.get(replica) {
+                    oracle.admitted(*replica, was.epoch, is.epoch);
+                }
+            }
+            disk.pool = Some(now);
+        }
+    }
+}
+
+/// Looks at the disks of a machine on which no engine runs.
+pub(crate) fn refresh_at_rest(disks: &mut Disks, hardware: &Hardware, oracle: &mut Oracle) {
+    for (path, disk) in &mut disks.by_path {
+        let Some(known) = &disk.pool else { continue };
+        let Some(device) = hardware.disk(path) else { continue };
+        match import(device, hardware) {
+            Ok(pool) => {
+                disk.pool = Some(pool_facts(known.id, &pool, device, None, &BTreeSet::new()))
+            }
+            Err(error) => {
+                let words = format!("pool {} cannot be opened: {error}", names::label(known.id.0));
+                oracle.break_promise("pools-survive-crashes", words);
+            }
+        }
+    }
+}
+
+/// Opens a copy of the disk.
+fn import(device: &SimDisk, hardware: &Hardware) -> Result<Pool, String> {
+    let mut device = device.clone();
+    device.fail_reads(false);
+    device.fail_syncs(false);
+    device.fail_writes(None);
+    let (blocks, boot) = (device.blocks(), hardware.boot());
+    let options = ImportOptions { blocks, boot, discard: false, flaws: pool::Flaws::default() };
+    let mut import = Import::new(options);
+    loop {
+        match import.poll() {
+            Some(ImportStep::Io { id, io }) => device.submit(id, io),
+            Some(ImportStep::Done(result)) => {
+                return result.map(|imported| imported.pool).map_err(|error| error.to_string());
+            }
+            None => match device.complete() {
+                Some((id, result)) => import.io_done(id, result),
+                None => return Err("nothing is under way".into()),
+            },
+        }
+    }
+}
+
+fn pool_facts(
+    id: PoolId,
+    pool: &Pool,
+    device: &SimDisk,
+    before: Option<&PoolDisk>,
+    volumes: &BTreeSet<VolumeId>,
+) -> PoolDisk {
+    let mut reader = Reader { pool, copy: None, device };
+    let replicas = pool.replicas().map(|state| {
+        let known = before.and_then(|before| before.replicas.get(&state.replica));
+        let is_looked_at = known.is_none() || volumes.contains(&state.volume);
+        let read = is_looked_at.then(|| reader.blocks(Image::Replica(state.replica))).flatten();
+        let blocks = read.or(known.map(|known| known.blocks)).unwrap_or_default();
+        let facts = ReplicaDisk {
+            volume: state.volume,
+            size: Bytes(state.blocks * block::BLOCK as u64),
+            thin: state.thin,
+            epoch: state.header.epoch,
+            admitted: None,
+            roster: state.header.roster,
+            members: state.header.members.clone(),
+            birth: state.birth,
+            blocks,
+            snapshots: snapshots(pool, &mut reader, state.replica, known),
+        };
+        (state.replica, facts)
+    });
+    PoolDisk {
+        id,
+        mark: pool.mark(),
+        carried: None,
+        replicas: replicas.collect(),
+        volumes: BTreeMap::new(),
+    }
+}
+
+fn snapshots(
+    pool: &Pool,
+    reader: &mut Reader<'_>,
+    replica: ReplicaId,
+    known: Option<&ReplicaDisk>,
+) -> BTreeMap<SnapshotId, SnapshotDisk> {
+    let of = pool.snapshots().filter(|found| found.replica == replica);
+    let told = of.map(|found| {
+        let known = known.and_then(|known| known.snapshots.get(&found.snapshot)).cloned();
+        let facts = known.unwrap_or_else(|| SnapshotDisk {
+            blocks: reader.blocks(Image::Snapshot(replica, found.snapshot)).unwrap_or_default(),
+            size: Bytes(found.blocks * block::BLOCK as u64),
+            name: found.name,
+            attempt: found.attempt,
+        });
+        (found.snapshot, facts)
+    });
+    told.collect()
+}
+
+/// Reads through a copy of the pool, so that the pool itself knows nothing of it.
+struct Reader<'a> {
+    pool: &'a Pool,
+    copy: Option<Box<Pool>>,
+    device: &'a SimDisk,
+}
+
+impl Reader<'_> {
+    fn blocks(&mut self, image: Image) -> Option<[u64; BLOCKS]> {
+        let mut values = [0; BLOCKS];
+        for (block, value) in values.iter_mut().enumerate() {
+            *value = self.read(image, place(block))?;
+        }
+        Some(values)
+    }
+
+    fn read(&mut self, image: Image, at: u64) -> Option<u64> {
+        const MINE: RequestId = RequestId(u64::MAX);
+        let pool = self.copy.get_or_insert_with(|| Box::new(self.pool.clone()));
+        pool.submit(MINE, Request::Read { image, extent: Extent::new(at, 1) });
+        while let Some(out) = pool.poll() {
+            match out {
+                Out::Io { id, io: Io::Read { offset, len } } => {
+                    let read = self.device.read(offset, len)?;
+                    pool.io_done(id, Ok(Some(read)));
+                }
+                Out::Done { request: MINE, result } => {
+                    return match result {
+                        Ok(pool::Reply::Data(data)) => Some(value(data.bytes())),
+                        _ => None,
+                    };
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
