@@ -125,7 +125,7 @@ pub(super) enum Purpose {
 }
 
 impl<D> Child<D> {
-    pub(super) fn new(id: ReplicaId, node: NodeId, now: Time) -> Self {
+    pub(super) fn new(id: ReplicaId, node: NodeId, now: Time, lacks: Bitmap) -> Self {
         Self {
             id,
             node,
@@ -142,7 +142,7 @@ impl<D> Child<D> {
             answered: None,
             cur: Bitmap::new(),
             prev: Bitmap::new(),
-            lacks: Bitmap::new(),
+            lacks,
             flushes: Flushes::default(),
             roster: Roster::ZERO,
             base: Roster::ZERO,

@@ -231,9 +231,8 @@ impl<D: Clone> Target<D> {
             if fenced.contains(slot) {
                 child.stand = Stand::Healthy;
                 child.prev = dirty.clone();
-                if is_recovering && source != Some(child.id) {
-                    child.lacks = dirty.clone();
-                }
+                let is_source = !is_recovering || source == Some(child.id);
+                child.lacks = if is_source { Bitmap::new() } else { dirty.clone() };
             } else if before.is_recorded_healthy(child.id) {
                 (child.base, child.lacks) = (base, dirty.clone());
             } else if let Some((base, regions)) = absences.get(&child.id) {

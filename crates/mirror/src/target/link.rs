@@ -26,6 +26,8 @@ impl<D: Clone> Target<D> {
         for slot in gone {
             self.forget_child(turn, slot);
         }
+        // Whoever is new lacks everything, until a claim finds what it has.
+        let everything = block::Bitmap::full(self.geometry.count(self.blocks()));
         for item in &items {
             let slot = match self.slot_of(item.replica) {
                 Some(slot) => slot,
@@ -34,7 +36,7 @@ impl<D: Clone> Target<D> {
                     None => continue,
                 },
             };
-            let new = || Child::new(item.replica, item.node, turn.now);
+            let new = || Child::new(item.replica, item.node, turn.now, everything.clone());
             let child = self.children.get_or_insert_with(slot, new);
             child.wish = match (item.retire, item.rebuild) {
                 (true, _) => Wish::Retire,
