@@ -6,6 +6,7 @@
 
 mod bend;
 mod catch;
+mod nodes;
 mod tamper;
 
 mod drops_the_last_copy;
@@ -53,7 +54,10 @@ mod revives_the_dead;
 #[cfg(test)]
 mod tests;
 
-pub use self::catch::{Caught, Sound, catch};
+pub use self::{
+    catch::{Caught, Sound, catch},
+    nodes::{BrokenNode, broken_nodes, catch_node},
+};
 use crate::NewBrain;
 
 /// A way to be wrong.

@@ -54,9 +54,21 @@ pub fn generate(seed: u64) -> Script {
     script
 }
 
-/// The same, and what only the disk of a real node does.
+/// The same, and what only the disk of a real node does: hang.
 pub fn generate_for_real_nodes(seed: u64) -> Script {
-    generate(seed)
+    let mut script = generate(seed);
+    let mut random = Random::new(seed ^ 0x4a6d_15c5);
+    for _ in 0..random.between(1, 5) {
+        let at = Millis(random.between(12_000, BUSY));
+        let Some(DiskSetup { label, .. }) = random.pick(&script.setup.disks).cloned() else {
+            break;
+        };
+        let span = Millis(random.between(200, 12_000));
+        let fault = Fault::HangDisk { pool: label, span };
+        script.lines.push(Line { at, action: Action::Fault(fault) });
+    }
+    script.lines.sort_by_key(|line| line.at);
+    script
 }
 
 impl Maker {

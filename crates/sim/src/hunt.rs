@@ -6,7 +6,10 @@ use std::{
     time::Instant,
 };
 
-use sim::{BrokenBrain, Caught, Options, Sound, broken_brains, catch, forgetful_brains, shrink};
+use sim::{
+    BrokenBrain, BrokenNode, Caught, Options, RealNodes, Sound, broken_brains, broken_nodes, catch,
+    catch_node, forgetful_brains, real_brain, shrink,
+};
 
 use crate::SHRINK_FOR;
 
@@ -76,6 +79,54 @@ impl Hunt {
             words.push_str(&shrunk(brain, &caught));
         }
         print!("{words}");
+        true
+    }
+}
+
+impl Hunt {
+    /// The same for real storage nodes that lack a rule; `all`, or the name of one.
+    pub(crate) fn run_nodes(&self, name: &str) -> ExitCode {
+        let nodes = broken_nodes().into_iter();
+        let nodes: Vec<_> = nodes.filter(|node| name == "all" || node.name == name).collect();
+        if nodes.is_empty() {
+            eprintln!("there is no broken node {name}; there are:");
+            for node in broken_nodes() {
+                eprintln!("  {}: {}", node.name, node.flaw);
+            }
+            return ExitCode::from(2);
+        }
+        std::panic::set_hook(Box::new(|_| {}));
+        let whole = Options { real_nodes: Some(RealNodes::default()), ..Options::default() };
+        let (sound, missed) = (Sound::new(whole), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for node in &nodes {
+                let (sound, missed) = (&sound, &missed);
+                scope.spawn(move || {
+                    if !self.catch_node(*node, sound) {
+                        missed.store(true, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        if missed.into_inner() { ExitCode::from(MISSED) } else { ExitCode::SUCCESS }
+    }
+
+    fn catch_node(&self, node: BrokenNode, sound: &Sound) -> bool {
+        let seeds = self.start..self.start + self.seeds.unwrap_or(SEEDS);
+        let Some(Caught { seed, failure, script }) = catch_node(node, seeds, sound) else {
+            println!("NOT CAUGHT {}: {}", node.name, node.flaw);
+            return false;
+        };
+        println!(
+            "caught {}: seed {seed}, {:?}, {}, {}",
+            node.name, failure.kind, failure.promise, failure.words
+        );
+        if self.is_shrinking {
+            let began = Instant::now();
+            let is_over = || began.elapsed() > SHRINK_FOR;
+            let shorter = shrink(seed, &script, &failure, node.options(), &real_brain, &is_over);
+            println!("{}", shorter.script);
+        }
         true
     }
 }

@@ -40,7 +40,10 @@ mod cases;
 pub mod data_plane;
 pub mod exhaustive;
 
-pub use broken::{BrokenBrain, Caught, Sound, broken_brains, catch, forgetful_brains};
+pub use broken::{
+    BrokenBrain, BrokenNode, Caught, Sound, broken_brains, broken_nodes, catch, catch_node,
+    forgetful_brains,
+};
 pub use cases::{CASE_SEED, Case, cases};
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
 pub use controller::{Brain, Controller, real_brain};

@@ -62,6 +62,9 @@ struct Arguments {
     /// Run this broken brain (or `all`, or `omissions`) until a seed catches it
     #[arg(long, value_name = "NAME")]
     broken: Option<String>,
+    /// Run real storage nodes that lack this rule (or `all`) until a seed catches them
+    #[arg(long, value_name = "NAME")]
+    broken_nodes: Option<String>,
     /// Explore small worlds of the data plane whole
     #[arg(long)]
     exhaustive: bool,
@@ -134,6 +137,10 @@ fn main() -> ExitCode {
     if let Some(name) = &arguments.broken {
         let Arguments { start, seeds, no_shrink, .. } = arguments;
         return Hunt { start, seeds, is_shrinking: !no_shrink }.run(name);
+    }
+    if let Some(name) = &arguments.broken_nodes {
+        let Arguments { start, seeds, no_shrink, .. } = arguments;
+        return Hunt { start, seeds, is_shrinking: !no_shrink }.run_nodes(name);
     }
     if arguments.cases {
         return every_case(arguments.seed, arguments.options());

@@ -243,6 +243,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_connection_carries_into_a_cut_arrives_in_order_when_it_is_over() {
+        let (node, host) = parties();
+        let mut network = Network::default();
+        network.cut(node, host, Time(9_000));
+        let mut random = Random::new(3);
+        let stream = StreamId { dialler: names::instance(names::pack("h1"), 1), number: 1 };
+        let event = crate::StreamEvent::Close;
+        let message = Message::Stream(StreamPiece { stream, event });
+        let mut last = Time(9_000);
+        for _ in 0..50 {
+            let (at, again) = network.arrivals(&mut random, NOW, node, host, &message);
+            assert!(at.is_some_and(|at| at >= last));
+            assert_eq!(again, None);
+            last = at.unwrap_or(last);
+        }
+        assert!(last < Time(9_400), "{last:?}");
+    }
+
+    #[test]
     fn in_bad_weather_answers_are_lost_and_repeated() {
         let (node, _) = parties();
         let weather = Weather { lost: 300, repeated: 300, slower: Millis::ZERO };

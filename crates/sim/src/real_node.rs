@@ -12,6 +12,8 @@ mod initiator;
 mod judge;
 mod scale;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -34,8 +36,8 @@ pub struct RealNode {
     /// By the number that the machine knows them by.
     open_disks: BTreeMap<DiskId, OpenedDisk>,
     last_disk: u32,
-    /// Where each pool was looked for last.
-    paths: BTreeMap<PoolId, String>,
+    /// The disk that each pool was opened on last.
+    opened: BTreeMap<PoolId, OpenedDisk>,
     control: Control,
     watch: Watch,
     /// When it wakes next.
@@ -87,7 +89,7 @@ impl RealNode {
             streams: Streams::new(instance),
             open_disks: BTreeMap::new(),
             last_disk: 0,
-            paths: BTreeMap::new(),
+            opened: BTreeMap::new(),
             control: Control::new(controllers),
             watch: Watch::default(),
             wakes_at: None,
@@ -195,10 +197,10 @@ impl RealNode {
         match effect {
             Effect::OpenDisk(open) => {
                 let result = hardware.open(&open.paths).map(|(path, plugged, blocks)| {
-                    self.paths.insert(open.pool, path.clone());
                     self.last_disk += 1;
-                    let disk = DiskId(self.last_disk);
-                    self.open_disks.insert(disk, OpenedDisk { path, plugged });
+                    let (disk, opened) = (DiskId(self.last_disk), OpenedDisk { path, plugged });
+                    self.opened.insert(open.pool, opened.clone());
+                    self.open_disks.insert(disk, opened);
                     (disk, blocks)
                 });
                 self.machine.disk_opened(now(ctx), &open, result);

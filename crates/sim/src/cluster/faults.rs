@@ -22,6 +22,7 @@ pub(super) enum Undo {
     Repair { key: String, value: Vec<u8> },
     Disk { node: NodeId, pool: PoolId },
     Filler { node: NodeId, pool: PoolId },
+    Hang { node: NodeId, pool: PoolId },
     PowerOn(NodeId),
     Isolate { node: NodeId, span: Millis },
 }
@@ -74,6 +75,7 @@ impl Cluster {
             Fault::PullDisk { pool, span } => {
                 self.damage(names::pool(pool), Condition::Absent, *span);
             }
+            Fault::HangDisk { pool, span } => self.hang(names::pool(pool), *span),
             Fault::FillPool { pool, span } => self.fill(names::pool(pool), *span),
             Fault::SwapDisk { pool } => self.swap(names::pool(pool)),
             Fault::Garble { kind, label, span } => self.garble(kind, label, *span),
@@ -112,7 +114,11 @@ impl Cluster {
             Undo::StoreFast => self.network.store_slower = Millis::ZERO,
             Undo::Weather => self.network.end_weather(self.now),
             Undo::Repair { key, value } => self.write_store(key, value),
-            Undo::Disk { node, pool } => self.set_condition(node, pool, Condition::Fine),
+            Undo::Disk { node, pool } => {
+                self.set_condition(node, pool, Condition::Fine);
+                self.restart_for_disk(node);
+            }
+            Undo::Hang { node, pool } => self.set_hanging(node, pool, false),
             Undo::Filler { node, pool } => self.change_disk(node, pool, |disk, _| {
                 disk.filler = Bytes::ZERO;
             }),
@@ -188,6 +194,31 @@ impl Cluster {
             *disk = Disk::blank(disk.capacity);
             if let Some((hardware, path)) = hardware {
                 hardware.swap(path);
+            }
+        });
+        self.restart_for_disk(node);
+    }
+
+    /// A pool that failed is opened again by the next process of its node: somebody who puts a
+    /// disk right restarts the engine.
+    fn restart_for_disk(&mut self, node: NodeId) {
+        if self.real.is_some() {
+            self.kill(Party::Node(node));
+            self.start_in(Party::Node(node), Millis(500));
+        }
+    }
+
+    /// The disk ends nothing for a while. The disks of modelled engines do everything at once.
+    fn hang(&mut self, pool: PoolId, span: Millis) {
+        let Some(node) = self.node_of(pool) else { return };
+        self.set_hanging(node, pool, true);
+        self.undo_in(span, Undo::Hang { node, pool });
+    }
+
+    fn set_hanging(&mut self, node: NodeId, pool: PoolId, hangs: bool) {
+        self.change_disk(node, pool, |_, hardware| {
+            if let Some((hardware, path)) = hardware {
+                hardware.set_hanging(path, hangs);
             }
         });
     }

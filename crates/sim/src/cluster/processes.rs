@@ -7,7 +7,10 @@ use pool::Crash;
 use super::{Cluster, Item, Pause, Running};
 use crate::{
     Controller, Ctx, EngineProcess, Hardware, Message, Party, StreamEvent,
-    fakes::{disk::Disks, host::Host},
+    fakes::{
+        disk::{Condition, Disk, Disks},
+        host::Host,
+    },
     names,
     real_node::refresh_at_rest,
 };
@@ -184,7 +187,7 @@ impl Cluster {
         let Some(machine) = self.nodes.get_mut(&node) else { return };
         if let Some(hardware) = &mut machine.hardware {
             hardware.crash(crash);
-            refresh_at_rest(&mut machine.disks, hardware, &mut self.oracle);
+            refresh_at_rest(&mut machine.disks, hardware, |_| true, &mut self.oracle);
         }
     }
 
@@ -346,6 +349,10 @@ impl Cluster {
     ) {
         if let Some(machine) = self.nodes.get_mut(&node) {
             change(&mut machine.disks, machine.hardware.as_mut());
+            if let Some(hardware) = &machine.hardware {
+                let is_pulled = |disk: &Disk| disk.condition == Condition::Absent;
+                refresh_at_rest(&mut machine.disks, hardware, is_pulled, &mut self.oracle);
+            }
         }
         self.with(Party::Node(node), |running, ctx| {
             if let Running::Engine(engine, disks, hardware) = running {

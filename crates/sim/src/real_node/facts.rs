@@ -6,10 +6,10 @@ use block::Extent;
 use model::{Bytes, PoolId, ReplicaId, SnapshotId, VolumeId};
 use pool::{Image, Import, ImportOptions, ImportStep, Io, Out, Pool, Request, RequestId, SimDisk};
 
-use super::{Hardware, RealNode};
+use super::{Hardware, OpenedDisk, RealNode};
 use crate::{
     Oracle, TargetFacts,
-    fakes::disk::{BLOCKS, Disks, PoolDisk, ReplicaDisk, SnapshotDisk},
+    fakes::disk::{BLOCKS, Disk, Disks, PoolDisk, ReplicaDisk, SnapshotDisk},
     names,
 };
 
@@ -60,10 +60,10 @@ impl RealNode {
         volumes: &BTreeSet<VolumeId>,
         oracle: &mut Oracle,
     ) {
-        for (id, path) in &self.paths {
-            let (Some(pool), Some(device)) = (self.machine.pool(*id), hardware.disk(path)) else {
-                continue;
-            };
+        for (id, OpenedDisk { path, plugged }) in &self.opened {
+            // What a process believes of a disk that was pulled is over.
+            let device = hardware.disk(path).filter(|_| hardware.is_plugged(path, *plugged));
+            let (Some(pool), Some(device)) = (self.machine.pool(*id), device) else { continue };
             let Some(disk) = disks.by_path.get_mut(path) else { continue };
             let before = disk.pool.take().filter(|before| before.id == *id);
             let now = pool_facts(*id, pool, device, before.as_ref(), volumes);
@@ -77,14 +77,21 @@ impl RealNode {
     }
 }
 
-/// Looks at the disks of a machine on which no engine runs.
-pub(crate) fn refresh_at_rest(disks: &mut Disks, hardware: &Hardware, oracle: &mut Oracle) {
-    for (path, disk) in &mut disks.by_path {
+/// Looks at disks that no engine uses: those of a machine where none runs, or one that is pulled.
+pub(crate) fn refresh_at_rest(
+    disks: &mut Disks,
+    hardware: &Hardware,
+    is_at_rest: impl Fn(&Disk) -> bool,
+    oracle: &mut Oracle,
+) {
+    for (path, disk) in disks.by_path.iter_mut().filter(|(_, disk)| is_at_rest(disk)) {
         let Some(known) = &disk.pool else { continue };
         let Some(device) = hardware.disk(path) else { continue };
-        match import(device, hardware) {
+        let mut device = device.clone();
+        match import(&mut device, hardware) {
             Ok(pool) => {
-                disk.pool = Some(pool_facts(known.id, &pool, device, None, &BTreeSet::new()))
+                let facts = pool_facts(known.id, &pool, &device, None, &BTreeSet::new());
+                disk.pool = Some(facts);
             }
             Err(error) => {
                 let words = format!("pool {} cannot be opened: {error}", names::label(known.id.0));
@@ -94,9 +101,8 @@ pub(crate) fn refresh_at_rest(disks: &mut Disks, hardware: &Hardware, oracle: &m
     }
 }
 
-/// Opens a copy of the disk.
-fn import(device: &SimDisk, hardware: &Hardware) -> Result<Pool, String> {
-    let mut device = device.clone();
+/// Opens a copy of a disk.
+fn import(device: &mut SimDisk, hardware: &Hardware) -> Result<Pool, String> {
     device.fail_reads(false);
     device.fail_syncs(false);
     device.fail_writes(None);

@@ -62,6 +62,11 @@ impl Hardware {
         self.disks.get(path).map(|disk| &disk.disk)
     }
 
+    /// Whoever opened it then has it still.
+    pub(super) fn is_plugged(&self, path: &str, then: u32) -> bool {
+        self.disks.get(path).is_some_and(|disk| disk.plugged == then)
+    }
+
     /// The process is gone; with the power, so is what was not synced.
     pub fn crash(&mut self, crash: Crash) {
         for disk in self.disks.values_mut() {

@@ -80,6 +80,11 @@ pub enum Fault {
         pool: String,
         span: Millis,
     },
+    /// Its disk ends nothing meanwhile, and then everything.
+    HangDisk {
+        pool: String,
+        span: Millis,
+    },
     SwapDisk {
         pool: String,
     },
@@ -167,7 +172,8 @@ impl Fault {
     }
 
     fn parse_thing(first: &str, words: &mut Words<'_>) -> Result<Option<Self>, String> {
-        if !["garble", "fault", "pull", "fill", "swap", "weather", "clock"].contains(&first) {
+        if !["garble", "fault", "pull", "fill", "hang", "swap", "weather", "clock"].contains(&first)
+        {
             return Ok(None);
         }
         words.next();
@@ -201,6 +207,7 @@ impl Fault {
                     "fault" => Self::FaultPool { pool, span: words.duration()? },
                     "pull" => Self::PullDisk { pool, span: words.duration()? },
                     "fill" => Self::FillPool { pool, span: words.for_span()? },
+                    "hang" => Self::HangDisk { pool, span: words.for_span()? },
                     _ => Self::SwapDisk { pool },
                 }
             }
@@ -262,6 +269,7 @@ impl Fault {
             Self::FaultPool { .. } => "fault pool",
             Self::PullDisk { .. } => "pull disk",
             Self::FillPool { .. } => "fill pool",
+            Self::HangDisk { .. } => "hang disk",
             Self::SwapDisk { .. } => "swap disk",
             Self::Weather { .. } => "weather",
             Self::ClockAhead { .. } | Self::ClockBehind { .. } => "clock",
@@ -299,6 +307,7 @@ impl fmt::Display for Fault {
             Self::FaultPool { pool, span } => write!(f, "fault {pool}{}", For(*span)),
             Self::PullDisk { pool, span } => write!(f, "pull {pool}{}", For(*span)),
             Self::FillPool { pool, span } => write!(f, "fill {pool} for {}", Span(*span)),
+            Self::HangDisk { pool, span } => write!(f, "hang {pool} for {}", Span(*span)),
             Self::SwapDisk { pool } => write!(f, "swap {pool}"),
             Self::Weather { weather: Weather { lost, repeated, slower }, span } => write!(
                 f,
