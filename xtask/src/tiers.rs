@@ -148,6 +148,20 @@ pub(crate) const TIERS: &[Tier] = &[
         work: Work::Sim(&["--broken", "all", "--no-shrink"]),
     },
     Tier {
+        name: "sim-real-nodes",
+        about: "clusters whose engines are real storage nodes: 60 seeds",
+        needs: &[],
+        env: &[],
+        work: Work::Sim(&["--real-nodes", "--seeds", "60"]),
+    },
+    Tier {
+        name: "sim-broken-nodes",
+        about: "real storage nodes with one rule left out are each caught",
+        needs: &[],
+        env: &[],
+        work: Work::Sim(&["--broken-nodes", "all", "--no-shrink"]),
+    },
+    Tier {
         name: "sim-data-seeds",
         about: "targets, replicas and pools on disks that forget: 60 seeds",
         needs: &[],

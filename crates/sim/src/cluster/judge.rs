@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use model::{Access, Epoch, Key, Membership, NodeId, ReplicaId, VolumeId};
 
 use super::{Cluster, Machine};
-use crate::{Copies, Party, Truth, fakes::disk::ReplicaDisk, names};
+use crate::{
+    Copies, Party, Truth,
+    fakes::disk::{ReplicaDisk, UNKNOWN},
+    names,
+};
 
 impl Cluster {
     pub(super) fn judge(&mut self) {
@@ -63,6 +67,10 @@ impl Cluster {
     }
 
     fn volume_changed(&mut self, id: VolumeId) {
+        let is_clone = |volume: &model::Volume| volume.spec.origin.is_some();
+        if self.records.volume(id).is_some_and(is_clone) {
+            self.refresh_facts(&BTreeSet::new());
+        }
         let Some(volume) = self.records.volume(id) else { return };
         if volume.spec.access == Access::Many {
             self.oracle.shared.insert(id);
@@ -75,7 +83,7 @@ impl Cluster {
                 .filter_map(|disk| disk.pool.as_ref())
                 .flat_map(|pool| pool.replicas.values())
                 .filter_map(|replica| replica.snapshots.get(&origin));
-            for image in images {
+            for image in images.filter(|image| !image.blocks.contains(&UNKNOWN)) {
                 self.oracle.cloned(id, image.blocks);
             }
         }

@@ -12,6 +12,8 @@ use model::{
 /// Blocks of every volume: enough that writes to different blocks overlap, few enough to compare
 /// all of them after every event.
 pub const BLOCKS: usize = 4;
+/// What nobody can say of a block while a write to it is under way.
+pub const UNKNOWN: u64 = u64::MAX;
 
 /// The disks of one node, by path.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use model::{Epoch, Key, Membership, NodeId, ReplicaId, VolumeId};
 
 use super::Oracle;
-use crate::{fakes::disk::ReplicaDisk, names};
+use crate::{
+    fakes::disk::{ReplicaDisk, UNKNOWN},
+    names,
+};
 
 /// What the judge may see: the store's records and every disk.
 pub trait Truth {
@@ -49,7 +52,8 @@ impl Oracle {
         let mut lacking = Vec::new();
         for replica in record.healthy() {
             let Some(copy) = truth.copies().copy(replica) else { continue };
-            for (block, value) in copy.blocks.iter().enumerate() {
+            let known = copy.blocks.iter().enumerate().filter(|(_, value)| **value != UNKNOWN);
+            for (block, value) in known {
                 let floor = self.floor(volume, block);
                 if !self.may_hold(volume, block, floor, *value) {
                     lacking.push(format!(

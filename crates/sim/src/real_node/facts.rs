@@ -9,7 +9,7 @@ use pool::{Image, Import, ImportOptions, ImportStep, Io, Out, Pool, Request, Req
 use super::{Hardware, OpenedDisk, RealNode};
 use crate::{
     Oracle, TargetFacts,
-    fakes::disk::{BLOCKS, Disk, Disks, PoolDisk, ReplicaDisk, SnapshotDisk},
+    fakes::disk::{BLOCKS, Disk, Disks, PoolDisk, ReplicaDisk, SnapshotDisk, UNKNOWN},
     names,
 };
 
@@ -133,9 +133,11 @@ fn pool_facts(
     let mut reader = Reader { pool, copy: None, device };
     let replicas = pool.replicas().map(|state| {
         let known = before.and_then(|before| before.replicas.get(&state.replica));
-        let is_looked_at = known.is_none() || volumes.contains(&state.volume);
-        let read = is_looked_at.then(|| reader.blocks(Image::Replica(state.replica))).flatten();
-        let blocks = read.or(known.map(|known| known.blocks)).unwrap_or_default();
+        let known_blocks = known.map(|known| known.blocks).filter(|blocks| is_known(blocks));
+        let blocks = match known_blocks {
+            Some(blocks) if !volumes.contains(&state.volume) => blocks,
+            _ => reader.blocks(Image::Replica(state.replica)),
+        };
         let facts = ReplicaDisk {
             volume: state.volume,
             size: Bytes(state.blocks * block::BLOCK as u64),
@@ -167,9 +169,10 @@ fn snapshots(
 ) -> BTreeMap<SnapshotId, SnapshotDisk> {
     let of = pool.snapshots().filter(|found| found.replica == replica);
     let told = of.map(|found| {
-        let known = known.and_then(|known| known.snapshots.get(&found.snapshot)).cloned();
+        let known = known.and_then(|known| known.snapshots.get(&found.snapshot));
+        let known = known.filter(|known| is_known(&known.blocks)).cloned();
         let facts = known.unwrap_or_else(|| SnapshotDisk {
-            blocks: reader.blocks(Image::Snapshot(replica, found.snapshot)).unwrap_or_default(),
+            blocks: reader.blocks(Image::Snapshot(replica, found.snapshot)),
             size: Bytes(found.blocks * block::BLOCK as u64),
             name: found.name,
             attempt: found.attempt,
@@ -179,7 +182,12 @@ fn snapshots(
     told.collect()
 }
 
-/// Reads through a copy of the pool, so that the pool itself knows nothing of it.
+fn is_known(blocks: &[u64; BLOCKS]) -> bool {
+    !blocks.contains(&UNKNOWN)
+}
+
+/// Reads through a copy of the pool, so that the pool itself knows nothing of it. What waits there
+/// for something that is under way cannot be read.
 struct Reader<'a> {
     pool: &'a Pool,
     copy: Option<Box<Pool>>,
@@ -187,12 +195,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn blocks(&mut self, image: Image) -> Option<[u64; BLOCKS]> {
-        let mut values = [0; BLOCKS];
-        for (block, value) in values.iter_mut().enumerate() {
-            *value = self.read(image, place(block))?;
-        }
-        Some(values)
+    fn blocks(&mut self, image: Image) -> [u64; BLOCKS] {
+        core::array::from_fn(|block| self.read(image, place(block)).unwrap_or(UNKNOWN))
     }
 
     fn read(&mut self, image: Image, at: u64) -> Option<u64> {
