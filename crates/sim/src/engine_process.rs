@@ -23,6 +23,7 @@ pub struct TargetFacts {
     pub volume: VolumeId,
     pub epoch: Epoch,
     pub hosts: BTreeSet<HostId>,
+    pub is_serving: bool,
     /// It serves, and nothing holds its acknowledgements back.
     pub may_acknowledge: bool,
     /// The replicas whose answers an acknowledgement waits for.
@@ -108,6 +109,7 @@ impl EngineProcess {
                     volume: *volume,
                     epoch: target.epoch,
                     hosts: target.hosts(),
+                    is_serving: target.is_serving(),
                     may_acknowledge: target.may_acknowledge(),
                     acknowledging: target.acknowledging().collect(),
                 });

@@ -4,10 +4,9 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use mirror::StoreAnswer;
-use model::{Inventory, Key, Millis, NodeConfig, Record, Revision, Time, VolumeId};
+use model::{EngineError, Inventory, Key, Millis, NodeConfig, Record, Revision, Time, VolumeId};
 use ports::{Compare, Expect, Txn, TxnOutcome, Write};
-use reconcile::Rejection;
-use storage_node::{ConfigRejected, StoreRequest, TargetKey, Ticket};
+use storage_node::{StoreRequest, TargetKey, Ticket};
 
 use super::{RealNode, now};
 use crate::{Call, Caller, Ctx, Message, Party, StoreOp, Timer};
@@ -124,10 +123,10 @@ impl RealNode {
         &mut self,
         ctx: &mut Ctx<'_>,
         ticket: Ticket,
-        result: Result<Revision, ConfigRejected>,
+        result: Result<Revision, EngineError>,
     ) {
         if let Some((from, _)) = self.control.applying.remove(&ticket) {
-            ctx.send(from, Message::Applied(result.map_err(rejection)));
+            ctx.send(from, Message::Applied(result));
         }
     }
 
@@ -211,14 +210,5 @@ fn understood(volume: VolumeId, answer: &crate::StoreAnswer) -> StoreAnswer {
         }
         crate::StoreAnswer::Committed(Ok(TxnOutcome::Refused { .. })) => StoreAnswer::Conflict,
         _ => StoreAnswer::Unknown,
-    }
-}
-
-fn rejection(rejected: ConfigRejected) -> Rejection {
-    match rejected {
-        ConfigRejected::NeedsWhole { at } => Rejection::NeedsWhole { at },
-        ConfigRejected::Older { at } => Rejection::Older { at },
-        ConfigRejected::OtherInstance { instance } => Rejection::OtherInstance { instance },
-        ConfigRejected::OtherEra => Rejection::OtherEra,
     }
 }

@@ -40,6 +40,7 @@ impl RealNode {
             volume,
             epoch: target.epoch(),
             hosts: seen.remove(&volume).map(|seen| seen.hosts).unwrap_or_default(),
+            is_serving: target.is_serving(),
             may_acknowledge: target.is_serving(),
             acknowledging: target
                 .record()

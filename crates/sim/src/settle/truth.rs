@@ -10,7 +10,7 @@ use model::{
 };
 
 use crate::{
-    Cluster, Copies, Party,
+    Cluster, Copies, EngineProcess, Party,
     fakes::disk::{Condition, Disk},
     names,
 };
@@ -55,9 +55,9 @@ fn copying(cluster: &Cluster) -> Option<String> {
 /// over before anything is called done.
 fn held_up(cluster: &Cluster) -> Option<String> {
     let engines = cluster.nodes.values().filter_map(|machine| machine.engine.as_ref());
-    let mut serving = engines.flat_map(|engine| &engine.targets).filter(|(_, t)| t.is_serving());
-    let (volume, _) = serving.find(|(_, target)| !target.may_acknowledge())?;
-    Some(format!("targets acknowledge: that of {} is held up", names::label(volume.0)))
+    let mut serving = engines.flat_map(EngineProcess::targets).filter(|target| target.is_serving);
+    let held = serving.find(|target| !target.may_acknowledge)?;
+    Some(format!("targets acknowledge: that of {} is held up", names::label(held.volume.0)))
 }
 
 /// Copies and targets that nobody wants and nobody is told to remove.
