@@ -66,6 +66,11 @@ impl Membership {
         }
     }
 
+    /// No target ever took it: nothing was written, and its replicas know of no roster.
+    pub fn is_unclaimed(&self) -> bool {
+        self.roster <= Roster(1)
+    }
+
     /// Whether this copy may be read, copied from, and counted.
     pub fn is_healthy(&self, replica: ReplicaId) -> bool {
         self.resync_source.is_none_or(|source| source == replica)

@@ -60,7 +60,7 @@ impl<D: Clone> Target<D> {
             child.is_open() && child.state.is_some() && self.record.is_recorded_healthy(child.id)
         };
         let all: Slots = self.slots_where(fenced).into_iter().collect();
-        if self.record.roster <= Roster(1) {
+        if self.record.is_unclaimed() {
             return all;
         }
         let is_blank = |child: &Child<D>| child.roster == Roster::ZERO;

@@ -16,7 +16,9 @@ pub(super) fn raise(old: &Membership, volume: &Volume, epoch: Epoch) -> Membersh
 
 pub(super) fn without(old: &Membership, replica: ReplicaId) -> Membership {
     let mut new = old.clone();
-    if new.children.remove(&replica).is_some() {
+    // Raised before the first target told it to any replica, it would make all of them look like
+    // blank ones in the place of others, and that target would wait for every single one.
+    if new.children.remove(&replica).is_some() && !new.is_unclaimed() {
         new.roster = new.roster.next();
     }
     new
