@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug)]
 pub enum EngineProcess {
-    Modelled(Engine),
+    Modelled(Box<Engine>),
     Real(Box<RealNode>),
 }
 
@@ -39,7 +39,7 @@ impl EngineProcess {
         ctx: &mut Ctx<'_>,
     ) -> Self {
         match hardware {
-            None => Self::Modelled(Engine::start(node, instance, controllers, ctx)),
+            None => Self::Modelled(Box::new(Engine::start(node, instance, controllers, ctx))),
             Some(hardware) => {
                 let real = RealNode::start(node, instance, controllers, hardware, ctx);
                 Self::Real(Box::new(real))
@@ -116,6 +116,14 @@ impl EngineProcess {
                 facts.collect()
             }
             Self::Real(node) => node.targets(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn modelled(&self) -> Option<&Engine> {
+        match self {
+            Self::Modelled(engine) => Some(engine),
+            Self::Real(_) => None,
         }
     }
 

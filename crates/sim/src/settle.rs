@@ -79,7 +79,10 @@ fn come_true(
         cluster.refresh_facts(&BTreeSet::new());
         match lacking(cluster, user, settled) {
             None => return Ok(()),
-            Some(words) if cluster.now >= until => return Err(stuck(cluster, words)),
+            Some(words) if cluster.now >= until => {
+                truth::note_all(cluster);
+                return Err(stuck(cluster, words));
+            }
             Some(_) => {}
         }
     }

@@ -249,7 +249,12 @@ impl Bench {
 
     fn phase(&self, node: &str) -> Option<Phase> {
         let engine = self.cluster.nodes.get(&names::node(node))?.engine.as_ref()?;
-        engine.targets.get(&names::volume("v")).map(|target| target.phase.clone())
+        engine.modelled()?.targets.get(&names::volume("v")).map(|target| target.phase.clone())
+    }
+
+    fn engine(&self, node: &str) -> &crate::fakes::engine::Engine {
+        let process = self.cluster.nodes[&names::node(node)].engine.as_ref().unwrap();
+        process.modelled().unwrap()
     }
 
     fn blocks(&self, node: &str) -> [u64; 4] {
@@ -371,12 +376,12 @@ fn an_unclean_stop_is_followed_by_a_resync_from_one_source() {
 fn hosts_that_the_config_does_not_name_are_let_out() {
     let mut bench = Bench::serving(4);
     let host = names::host("h1");
-    let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
+    let engine = bench.engine("n1");
     assert!(engine.targets[&names::volume("v")].hosts().contains(&host));
     bench.hosts.clear();
     bench.configure();
     bench.run(3);
-    let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
+    let engine = bench.engine("n1");
     assert!(engine.targets[&names::volume("v")].hosts().is_empty());
     let host = bench.cluster.hosts[&host].process.as_ref().unwrap();
     assert!(!host.attached[&names::volume("v")].has_live_path());
@@ -413,7 +418,7 @@ fn a_snapshot_is_on_every_copy_and_equal() {
 #[test]
 fn a_snapshot_that_one_copy_has_no_room_for_is_on_none() {
     let mut bench = Bench::serving(7);
-    bench.cluster.change_disks(names::node("n2"), |disks| {
+    bench.cluster.change_disks(names::node("n2"), |disks, _| {
         for disk in disks.by_path.values_mut() {
             disk.filler = disk.capacity;
         }
@@ -426,7 +431,7 @@ fn a_snapshot_that_one_copy_has_no_room_for_is_on_none() {
         let disks = &bench.cluster.nodes[&names::node(node)].disks;
         assert!(disks.replica(replica(node)).unwrap().snapshots.is_empty(), "{node}");
     }
-    let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
+    let engine = bench.engine("n1");
     let seen = engine.targets[&names::volume("v")].seen();
     assert_eq!((seen.health, seen.failed_snapshots), (TargetHealth::Serving, vec![attempt]));
     assert!(seen.taken_snapshots.is_empty(), "{:?}", seen.taken_snapshots);

@@ -26,13 +26,14 @@ impl RealNode {
     /// True if the node has heard something of it already.
     pub(super) fn connection(&mut self, ctx: &mut Ctx<'_>, effect: Effect) -> bool {
         match effect {
-            Effect::Dial { conn, to } => match listener(to) {
-                Some(node) => self.streams.dial(ctx, Party::Node(node), conn),
-                None => {
+            Effect::Dial { conn, to } => {
+                if let Some(node) = listener(to) {
+                    self.streams.dial(ctx, Party::Node(node), conn);
+                } else {
                     self.machine.closed(now(ctx), conn);
                     return true;
                 }
-            },
+            }
             Effect::Send { conn, outgoing } => {
                 self.streams.send(conn, outgoing.pieces(0));
                 self.machine.recycle(outgoing);

@@ -134,7 +134,7 @@ fn pool_facts(
     let mut reader = Reader { pool, copy: None, device };
     let replicas = pool.replicas().map(|state| {
         let known = before.and_then(|before| before.replicas.get(&state.replica));
-        let known_blocks = known.map(|known| known.blocks).filter(|blocks| is_known(blocks));
+        let known_blocks = known.map(|known| known.blocks).filter(is_known);
         let blocks = match known_blocks {
             Some(blocks) if !volumes.contains(&state.volume) => blocks,
             _ => reader.blocks(Image::Replica(state.replica)),

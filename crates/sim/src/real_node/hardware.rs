@@ -153,7 +153,11 @@ impl Hardware {
         let Some(disk) = self.disks.values_mut().nth(index) else { return Vec::new() };
         disk.is_armed = false;
         let mut completed = Vec::new();
-        while !disk.hangs && !(ctx.random.chance(100) && !completed.is_empty()) {
+        while !disk.hangs {
+            // Some take a little longer than others.
+            if ctx.random.chance(100) && !completed.is_empty() {
+                break;
+            }
             let Some((IoId(id), result)) = disk.disk.complete() else { break };
             let io = DiskIoId(u32::try_from(id).unwrap_or(u32::MAX));
             disk.in_flight.remove(&io);

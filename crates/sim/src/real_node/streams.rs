@@ -33,7 +33,7 @@ pub(super) fn listener(address: SocketAddr) -> Option<NodeId> {
 pub(super) struct Streams<C> {
     own: InstanceId,
     last: u64,
-    streams: BTreeMap<StreamId, Stream<C>>,
+    by_id: BTreeMap<StreamId, Stream<C>>,
     by_name: BTreeMap<C, StreamId>,
     /// To be sent when the turn is over: many answers go in one piece.
     queued: BTreeMap<C, Vec<u8>>,
@@ -59,8 +59,8 @@ pub(super) enum Heard<C> {
 
 impl<C: Copy + Ord> Streams<C> {
     pub(super) fn new(own: InstanceId) -> Self {
-        let (streams, by_name, queued) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { own, last: 0, streams, by_name, queued }
+        let (by_id, by_name, queued) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { own, last: 0, by_id, by_name, queued }
     }
 
     pub(super) fn dial(&mut self, ctx: &mut Ctx<'_>, peer: Party, name: C) {
@@ -99,7 +99,7 @@ impl<C: Copy + Ord> Streams<C> {
 
     fn send_now(&mut self, ctx: &mut Ctx<'_>, name: C, bytes: Vec<u8>) {
         let Some(stream) = self.by_name.get(&name) else { return };
-        if let Some(Stream { peer, .. }) = self.streams.get(stream) {
+        if let Some(Stream { peer, .. }) = self.by_id.get(stream) {
             send(ctx, *peer, *stream, StreamEvent::Bytes(bytes.into()));
         }
     }
@@ -126,7 +126,7 @@ impl<C: Copy + Ord> Streams<C> {
         piece: StreamPiece,
     ) -> Option<Heard<C>> {
         let StreamPiece { stream, event } = piece;
-        let Some(known) = self.streams.get_mut(&stream) else {
+        let Some(known) = self.by_id.get_mut(&stream) else {
             match event {
                 StreamEvent::Dial => return Some(Heard::Dialled(stream)),
                 StreamEvent::Close => {}
@@ -156,18 +156,18 @@ impl<C: Copy + Ord> Streams<C> {
     pub(super) fn reset(&mut self, from: Party, process: InstanceId) -> Vec<C> {
         let is_over =
             |s: &Stream<C>| s.peer == from && s.process.is_none_or(|with| with == process);
-        let over = self.streams.iter().filter(|(_, stream)| is_over(stream));
+        let over = self.by_id.iter().filter(|(_, stream)| is_over(stream));
         let over: Vec<StreamId> = over.map(|(id, _)| *id).collect();
         over.into_iter().filter_map(|id| Some(self.remove(id)?.name)).collect()
     }
 
     fn insert(&mut self, id: StreamId, stream: Stream<C>) {
         self.by_name.insert(stream.name, id);
-        self.streams.insert(id, stream);
+        self.by_id.insert(id, stream);
     }
 
     fn remove(&mut self, id: StreamId) -> Option<Stream<C>> {
-        let gone = self.streams.remove(&id)?;
+        let gone = self.by_id.remove(&id)?;
         self.by_name.remove(&gone.name);
         self.queued.remove(&gone.name);
         Some(gone)

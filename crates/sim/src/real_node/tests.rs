@@ -46,6 +46,17 @@ fn killed_and_unpowered_nodes_lose_nothing_that_was_acknowledged() {
     );
 }
 
+/// Nobody wrote to it before: each of its replicas may be the one that it starts from.
+#[test]
+fn a_volume_that_was_scaled_down_before_its_first_target_starts_without_a_lost_node() {
+    for node in ["n1", "n2", "n3"] {
+        passes(&format!(
+            "5.000 create volume v1 4GiB x3\n15.000 scale v1 x2\n30.000 power off {node}\n\
+             60.000 publish v1 to h1\n110.000 expect path h1 v1\n"
+        ));
+    }
+}
+
 const HANGS: &str = "5.000 create volume v1 4GiB x3\n7.000 publish v1 to h1\n\
     20.000 hang p11 for 9s\n21.000 create volume v2 2GiB x3\nexpect volume v2 healthy\n";
 

@@ -25,6 +25,23 @@ pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
         .or_else(|| undrained(cluster))
 }
 
+/// For who reads the trace of a run that got stuck: every membership, and what lies on disks.
+pub(super) fn note_all(cluster: &mut Cluster) {
+    let mut notes = Vec::new();
+    for volume in cluster.records.volumes() {
+        let membership = cluster.records.membership(volume.meta.id);
+        notes.push(format!("{}: {membership:?}", volume.meta.name));
+        for Replica { id, node, pool, .. } in &volume.layout.replicas {
+            let (node, pool) = (names::label(node.0), names::label(pool.0));
+            let found = cluster.copy(*id).map(|copy| (copy.epoch, copy.roster, &copy.members));
+            notes.push(format!("  replica {id} on {node} in {pool}: {found:?}"));
+        }
+    }
+    for note in notes {
+        cluster.note(&note);
+    }
+}
+
 /// Whom the leader takes for dead or alive.
 fn misled(cluster: &Cluster, world: &plan::World) -> Option<String> {
     let nodes = world.nodes.iter().map(|(id, view)| (Party::Node(*id), view.liveness));
