@@ -22,8 +22,8 @@ use std::{
 
 use clap::Parser;
 use sim::{
-    Failure, Kind, Options, RealNodes, Report, Script, cases, generate,
-    generate_for_real_nodes, real_brain, run, shrink,
+    Failure, Kind, Options, RealNodes, Report, Script, cases, generate, generate_for_real_nodes,
+    real_brain, run, shrink,
 };
 
 use crate::{hunt::Hunt, summary::Summary};

@@ -55,6 +55,8 @@ pub(crate) struct ShardContext {
     /// Reused from turn to turn.
     pub(crate) replica_outputs: Vec<mirror::ReplicaOutput<Buffer>>,
     pub(crate) target_outputs: Vec<mirror::Output<Buffer>>,
+    #[cfg(feature = "flaws")]
+    pub(crate) audit: Vec<crate::AuditEvent>,
 }
 
 impl ShardContext {
@@ -75,6 +77,8 @@ impl ShardContext {
             is_stopping: false,
             replica_outputs: Vec::new(),
             target_outputs: Vec::new(),
+            #[cfg(feature = "flaws")]
+            audit: Vec::new(),
         }
     }
 

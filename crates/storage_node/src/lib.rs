@@ -17,6 +17,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "flaws")]
+mod audit;
 mod injected_fault;
 mod names;
 mod params;
@@ -43,6 +45,8 @@ mod node;
 mod shard;
 mod shutdown;
 
+#[cfg(feature = "flaws")]
+pub use audit::AuditEvent;
 pub use device::Device;
 pub use effect::{
     ConnId, DiskFailure, DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, OpenDisk, StoreRequest,

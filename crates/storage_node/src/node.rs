@@ -200,6 +200,20 @@ impl StorageNode {
         self.shard.storage.open_pool(pool)
     }
 
+    /// Asks a pool for something that no config asks for. Nobody waits for it.
+    #[cfg(feature = "flaws")]
+    pub fn ask_pool(&mut self, now: Duration, pool: PoolId, request: pool::Request) {
+        self.shard.wake(now);
+        let Shard { cx, storage, .. } = &mut self.shard;
+        storage.ask_pool(cx, pool, crate::storage::PoolRequester::Nobody, request);
+    }
+
+    /// What happened to replicas since this was asked last.
+    #[cfg(feature = "flaws")]
+    pub fn take_audit(&mut self) -> alloc::vec::Vec<crate::AuditEvent> {
+        core::mem::take(&mut self.shard.cx.audit)
+    }
+
     pub fn replica(&self, replica: ReplicaId) -> Option<&mirror::Replica<Buffer>> {
         self.shard.storage.replicas.get(&replica).map(|entry| &entry.machine)
     }

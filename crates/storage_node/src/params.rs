@@ -46,6 +46,11 @@ pub enum NodeMutation {
     ReportForgotten,
 }
 
+impl NodeMutation {
+    pub const ALL: &[Self] =
+        &[Self::ApplyWaitsForEveryPool, Self::WrongPool, Self::ReportForgotten];
+}
+
 impl Mutations {
     #[cfg(feature = "flaws")]
     pub(crate) fn leaves_out(self, rule: NodeMutation) -> bool {

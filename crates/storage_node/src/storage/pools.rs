@@ -91,6 +91,16 @@ pub(crate) enum PoolRequester {
         replica: ReplicaId,
         id: u64,
     },
+    /// Blocks are changed, for a session of this epoch.
+    #[cfg(feature = "flaws")]
+    Change {
+        replica: ReplicaId,
+        id: u64,
+        epoch: model::Epoch,
+    },
+    /// A proof, which does not wait.
+    #[cfg(feature = "flaws")]
+    Nobody,
     /// Data, to be cut into what is there and what is not.
     Fetch {
         replica: ReplicaId,
@@ -366,7 +376,11 @@ impl Storage {
                 entry.state = PoolState::Missing;
                 entry.release_disk(cx);
             }
-            (Err(error), _) => entry.state = PoolState::Faulted(error.to_string()),
+            (Err(error), _) => {
+                let reason = error.to_string();
+                cx.log(LogEvent::PoolFaulted { pool: id, reason: reason.clone() });
+                entry.state = PoolState::Faulted(reason);
+            }
         }
         cx.send(Message::PollPool(id));
     }
@@ -427,7 +441,20 @@ impl Storage {
         requester: PoolRequester,
         result: Result<pool::Reply, pool::Error>,
     ) {
+        #[cfg(feature = "flaws")]
+        let requester = match requester {
+            PoolRequester::Nobody => return,
+            PoolRequester::Change { replica, id, epoch } => {
+                if result.is_ok() {
+                    cx.audit.push(crate::AuditEvent::Changed { replica, epoch });
+                }
+                PoolRequester::Replica { replica, id }
+            }
+            other => other,
+        };
         let (replica, number, result) = match (requester, result) {
+            #[cfg(feature = "flaws")]
+            (PoolRequester::Change { .. } | PoolRequester::Nobody, _) => return,
             (PoolRequester::Config(work), result) => {
                 return cx.send(Message::ConfigWorkDone { pool, work, result });
             }

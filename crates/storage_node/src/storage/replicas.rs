@@ -36,6 +36,9 @@ pub(crate) struct ReplicaEntry {
     pub(crate) admitting_since: Option<Duration>,
     /// It may differ from its last report.
     pub(crate) is_touched: bool,
+    /// Sessions that are gone, whose last operations may still be on the way to the disk.
+    #[cfg(feature = "flaws")]
+    gone: BTreeMap<u64, Epoch>,
 }
 
 /// A target's session with a replica.
@@ -84,6 +87,8 @@ impl Storage {
                 sessions: BTreeMap::new(),
                 admitting_since: None,
                 is_touched: false,
+                #[cfg(feature = "flaws")]
+                gone: BTreeMap::new(),
             };
             cx.touch(&mut entry.is_touched, Subject::Replica(replica));
             self.replicas.insert(replica, entry);
@@ -154,7 +159,8 @@ impl Storage {
         session: u64,
     ) {
         let Some(entry) = self.replicas.get_mut(&replica) else { return };
-        entry.sessions.remove(&session);
+        let closed = entry.sessions.remove(&session);
+        entry.remember(session, closed.as_ref());
         self.with_replica(cx, replica, |machine, out| machine.closed(session, out));
     }
 
@@ -226,7 +232,9 @@ impl Storage {
         output: ReplicaOutput<Buffer>,
     ) {
         match output {
-            ReplicaOutput::Disk { id, op, .. } => self.replica_disk(cx, replica, id, op),
+            ReplicaOutput::Disk { id, session, op } => {
+                self.replica_disk(cx, replica, id, session, op);
+            }
             ReplicaOutput::Reply { session, tag, answer } => {
                 self.replica_replies(cx, replica, session, tag, answer);
             }
@@ -246,6 +254,10 @@ impl Storage {
     ) {
         let Some(entry) = self.replicas.get_mut(&replica) else { return };
         let Some(known) = entry.sessions.get_mut(&session) else { return };
+        #[cfg(feature = "flaws")]
+        if matches!(answer, Answer::Fenced(_)) {
+            cx.audit.push(crate::AuditEvent::Fenced { replica, epoch: known.epoch });
+        }
         if let Some(to) = known.from {
             return cx.send(Message::ChildAnswer { to, child: replica, tag, answer });
         }
@@ -276,10 +288,11 @@ impl Storage {
         cx: &mut ShardContext,
         replica: ReplicaId,
         id: u64,
+        session: Option<u64>,
         op: DiskOp<Buffer>,
     ) {
         let Some(pool) = self.pool_for_io(cx, replica) else { return };
-        let mut requester = PoolRequester::Replica { replica, id };
+        let mut requester = self.requester(replica, id, session, &op);
         let fua = |class: Class| class == Class::Durable;
         let request = match op {
             DiskOp::Read { extent } => {
@@ -314,6 +327,37 @@ impl Storage {
             DiskOp::SnapAbort { attempt, .. } => pool::Request::AbortSnapshot { replica, attempt },
         };
         self.ask_pool(cx, pool, requester, request);
+    }
+
+    #[cfg(feature = "flaws")]
+    fn requester(
+        &self,
+        replica: ReplicaId,
+        id: u64,
+        session: Option<u64>,
+        op: &DiskOp<Buffer>,
+    ) -> PoolRequester {
+        if !matches!(op, DiskOp::Write { .. } | DiskOp::Zero { .. }) {
+            return PoolRequester::Replica { replica, id };
+        }
+        let entry = self.replicas.get(&replica);
+        let epoch = entry.zip(session).and_then(|(entry, by)| {
+            let open = entry.sessions.get(&by).map(|session| session.epoch);
+            open.or_else(|| entry.gone.get(&by).copied())
+        });
+        PoolRequester::Change { replica, id, epoch: epoch.unwrap_or(Epoch::ZERO) }
+    }
+
+    #[cfg(not(feature = "flaws"))]
+    #[allow(clippy::unused_self, reason = "only a proof looks at sessions")]
+    const fn requester(
+        &self,
+        replica: ReplicaId,
+        id: u64,
+        _session: Option<u64>,
+        _op: &DiskOp<Buffer>,
+    ) -> PoolRequester {
+        PoolRequester::Replica { replica, id }
     }
 
     /// The replica's own pool.
@@ -365,6 +409,15 @@ impl Storage {
 }
 
 impl ReplicaEntry {
+    #[cfg(feature = "flaws")]
+    fn remember(&mut self, session: u64, closed: Option<&ReplicaSession>) {
+        self.gone.extend(closed.map(|closed| (session, closed.epoch)));
+    }
+
+    #[cfg(not(feature = "flaws"))]
+    #[allow(clippy::unused_self, reason = "only a proof looks at sessions that are gone")]
+    const fn remember(&mut self, _session: u64, _closed: Option<&ReplicaSession>) {}
+
     fn is_admitting(&self) -> bool {
         !self.machine.is_faulted() && self.machine.admitted() != Some(self.machine.header().epoch)
     }
