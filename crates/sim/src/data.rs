@@ -7,10 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sim::data_plane::{Caught, Failure, catch_pool};
+use sim::data_plane::{Caught, Failure, catch_node, catch_pool};
 use sim::exhaustive::{
     Explored, Limits, Scene, Trace, World, deep_scenes, explore, hunt_all, scenes, walk,
 };
+use storage_node::NodeMutation;
 
 /// States of each world in the short form.
 const SHORT: u64 = 60_000;
@@ -102,21 +103,33 @@ pub fn break_all(only: &str) -> ExitCode {
             println!("{flaw:?}: not noticed in {}: {why}", outcome.place);
         }
     });
-    let missed = missed + break_pools(only);
+    let missed = missed + break_pools(only) + break_nodes(only);
     println!("{missed} not noticed");
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::from(13) }
 }
 
 /// Pools are broken under whole targets: the invariants of the data plane must notice.
 fn break_pools(only: &str) -> usize {
-    let chosen = pool::Flaw::ALL.iter().filter(|flaw| format!("{flaw:?}").contains(only));
+    break_each(pool::Flaw::ALL, only, catch_pool)
+}
+
+/// And so is what lies between the machines of a node.
+fn break_nodes(only: &str) -> usize {
+    break_each(NodeMutation::ALL, only, catch_node)
+}
+
+fn break_each<T: Copy + std::fmt::Debug>(
+    rules: &[T],
+    only: &str,
+    catch: impl Fn(T, u64) -> Option<Caught>,
+) -> usize {
     let mut missed = 0;
-    for flaw in chosen {
-        if let Some(Caught { seed, failure }) = catch_pool(*flaw, SEEDS) {
+    for rule in rules.iter().filter(|rule| format!("{rule:?}").contains(only)) {
+        if let Some(Caught { seed, failure }) = catch(*rule, SEEDS) {
             let Failure { promise, words, .. } = failure;
-            println!("{flaw:?}: noticed by seed {seed}, invariant {promise}: {words}");
+            println!("{rule:?}: noticed by seed {seed}, invariant {promise}: {words}");
         } else {
-            println!("{flaw:?}: not noticed by {SEEDS} seeds, and it must be");
+            println!("{rule:?}: not noticed by {SEEDS} seeds, and it must be");
             missed += 1;
         }
     }

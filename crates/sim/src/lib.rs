@@ -37,6 +37,9 @@ mod user;
 mod broken;
 mod cases;
 
+mod simulated_node;
+mod streams;
+
 pub mod data_plane;
 pub mod exhaustive;
 

@@ -119,7 +119,11 @@ pub const CASES: &[Case] = &[
     case(
         "an_engine_killed_and_started_at_once_has_every_write",
         2,
-        &[(7_000, Fault::Kill { node: 0, down: 0 }), (9_000, Fault::Kill { node: 1, down: 0 })],
+        &[
+            (7_000, Fault::Kill { node: 0, down: 0 }),
+            (7_500, Fault::Move { node: 0 }),
+            (13_000, Fault::Kill { node: 1, down: 0 }),
+        ],
     )
     .sees(&["admitted"]),
     case(

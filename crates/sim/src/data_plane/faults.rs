@@ -1,12 +1,10 @@
 //! What goes wrong, and when, from a seed. Faults overlap.
 
-use model::ReplicaId;
 use pool::{Crash, Request};
 
 use super::{
-    disk_ops::Asker,
-    wire::Up,
-    world::{Event, NODES, STORE, VOLUME, World},
+    node::{MAIN, SECOND},
+    world::{Event, NODES, STORE, Stage, World},
 };
 use crate::Random;
 
@@ -65,6 +63,11 @@ pub enum Fault {
         lasts: u64,
     },
     Stall {
+        node: usize,
+        lasts: u64,
+    },
+    /// The disk of another pool than the volume's ends nothing.
+    Hang {
         node: usize,
         lasts: u64,
     },
@@ -129,6 +132,7 @@ impl Fault {
         "writes fail",
         "reads fail",
         "stall",
+        "hung disk",
         "pool full",
         "all full",
         "move",
@@ -156,6 +160,7 @@ impl Fault {
             Self::WritesFail { .. } => "writes fail",
             Self::ReadsFail { .. } => "reads fail",
             Self::Stall { .. } => "stall",
+            Self::Hang { .. } => "hung disk",
             Self::Full { .. } => "pool full",
             Self::FullAll { .. } => "all full",
             Self::Move { .. } => "move",
@@ -175,7 +180,7 @@ impl Fault {
 pub fn generate(random: &mut Random, time: u64) -> Vec<PlannedFault> {
     let count = random.between(3, 14);
     // Most seeds are about few kinds, again and again; some about all.
-    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(30)).collect();
+    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(31)).collect();
     let mut faults: Vec<PlannedFault> = (0..count)
         .map(|_| {
             let kind = *random.pick(&kinds).unwrap_or(&0);
@@ -219,17 +224,14 @@ fn draw(random: &mut Random, kind: u64) -> Fault {
         26 => Fault::Grow { node },
         27 => Fault::TornSuperblock { node, down },
         28 => Fault::NoRebuild { lasts },
+        30 => Fault::Hang { node, lasts: random.between(8_000, 40_000) },
         _ => Fault::Move { node },
     }
 }
 
-fn filler() -> ReplicaId {
-    ReplicaId::from_u128(99)
-}
-
 impl World {
     pub(super) fn strike(&mut self, fault: Fault) {
-        if self.is_calm {
+        if self.stage != Stage::Faults {
             return;
         }
         *self.counts.faults.entry(fault.kind()).or_default() += 1;
@@ -257,7 +259,11 @@ impl World {
             }
             Fault::StoreForgets => self.store.lost_answers += 1,
             Fault::Stall { node, lasts } => {
-                self.nodes[node].stalled_until = self.now + lasts * 1_000;
+                self.nodes[node].disks[MAIN].hung_until = self.now + lasts * 1_000;
+            }
+            Fault::Hang { node, lasts } => {
+                self.nodes[node].disks[SECOND].hung_until = self.now + lasts * 1_000;
+                self.changed();
             }
             Fault::SyncFails { node, lasts }
             | Fault::WritesFail { node, lasts }
@@ -274,29 +280,31 @@ impl World {
             Fault::DeleteSnapshot => {
                 self.delete_oldest_snapshot();
             }
-            Fault::Checkpoint { node } => self.ask_pool(node, Asker::Other, Request::Checkpoint),
+            Fault::Checkpoint { node } => self.ask_pool(node, Request::Checkpoint),
             Fault::Grow { node } => self.grow(node),
             Fault::TornSuperblock { node, down } => {
                 self.kill_for(node, Crash::Power, down);
                 let slot = usize::try_from(self.random.below(2)).unwrap_or(0);
-                self.nodes[node].disk.damage(slot * block::BLOCK + 100, 0xff);
+                self.nodes[node].disks[MAIN].disk.damage(slot * block::BLOCK + 100, 0xff);
             }
             Fault::Swap { node, down } => {
                 self.kill_for(node, Crash::Power, down);
                 self.swap_disk(node);
             }
-            Fault::SetBack => {
-                self.store.set_back();
-                self.is_set_back = true;
-                self.control.wish = Some((0, Some(self.now)));
-                self.note(|| "the store is set back".into());
-            }
+            Fault::SetBack => self.set_store_back(),
             Fault::NoRebuild { lasts } => {
                 self.control.no_rebuild_until = self.now + lasts * 1_000;
                 self.tell_rebuild();
                 self.after(lasts * 1_000, Event::Rebuild);
             }
         }
+    }
+
+    fn set_store_back(&mut self) {
+        self.store.set_back();
+        self.is_set_back = true;
+        self.control.wish = Some((0, Some(self.now)));
+        self.note(|| "the store is set back".into());
     }
 
     fn kill_for(&mut self, node: usize, crash: Crash, down: u64) {
@@ -310,29 +318,14 @@ impl World {
         self.after(lasts * 1_000, Event::Heal { a, b });
     }
 
-    /// Both ends find out, each in its own time.
-    fn drop_connections(&mut self, node: usize) {
-        let ids: Vec<u64> = self
-            .wires
-            .iter()
-            .filter(|(_, wire)| wire.to == node && !wire.is_local())
-            .filter(|(_, wire)| !wire.target_gone && !wire.replica_gone)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in ids {
-            let Some(wire) = self.wires.get_mut(&id) else { continue };
-            wire.up.clear();
-            self.send_up(id, Up::Closed);
-        }
-    }
-
     fn spoil_disk(&mut self, node: usize, lasts: u64, fault: Fault) {
         let it = &mut self.nodes[node];
         it.is_bad = true;
+        let disk = &mut it.disks[MAIN].disk;
         match fault {
-            Fault::SyncFails { .. } => it.disk.fail_syncs(true),
-            Fault::WritesFail { .. } => it.disk.fail_writes(Some(0)),
-            _ => it.disk.fail_reads(true),
+            Fault::SyncFails { .. } => disk.fail_syncs(true),
+            Fault::WritesFail { .. } => disk.fail_writes(Some(0)),
+            _ => disk.fail_reads(true),
         }
         self.after(lasts * 1_000, Event::HealDisk { node });
     }
@@ -340,64 +333,40 @@ impl World {
     /// Somebody repairs the disk; a pool that failed is opened anew.
     pub(super) fn heal_disk(&mut self, node: usize) {
         let it = &mut self.nodes[node];
-        it.is_bad = false;
-        it.disk.fail_syncs(false);
-        it.disk.fail_writes(None);
-        it.disk.fail_reads(false);
-        let is_faulted = it.up().is_some_and(|up| up.pool.fault().is_some());
+        let was_bad = std::mem::replace(&mut it.is_bad, false);
+        let disk = &mut it.disks[MAIN].disk;
+        disk.fail_syncs(false);
+        disk.fail_writes(None);
+        disk.fail_reads(false);
+        let is_open = it.pool().is_some_and(|pool| pool.fault().is_none());
         self.note(|| format!("the disk of node {node} works again"));
-        if is_faulted {
+        if was_bad && !is_open {
             self.kill_for(node, Crash::Process, 10);
         }
     }
 
     fn fill_for(&mut self, node: usize, lasts: u64) {
-        let Some(up) = self.nodes[node].up() else { return };
-        let free = up.pool.stats().free.0 / block::BLOCK as u64;
-        self.fill(node, free);
+        self.fill(node);
         self.after(lasts * 1_000, Event::FreeSpace { node });
     }
 
-    /// A disk that ended nothing ends everything now, not when its stall was to be over.
+    /// Disks that ended nothing end everything now, not when that was to be over.
     fn end_stall(&mut self, node: usize) {
-        let it = &mut self.nodes[node];
-        it.stalled_until = 0;
-        let (process, waiting) = (it.process, it.disk.in_flight());
-        for _ in 0..waiting {
-            let delay = self.random.between(20, 600);
-            self.after(delay, Event::Disk { node, process });
+        for disk in [MAIN, SECOND] {
+            let it = &mut self.nodes[node];
+            it.disks[disk].hung_until = 0;
+            let (process, waiting) = (it.process, it.disks[disk].disk.in_flight());
+            for _ in 0..waiting {
+                let delay = self.random.between(20, 600);
+                self.after(delay, Event::Disk { node, disk, process });
+            }
         }
-    }
-
-    /// As much as the pool gives away.
-    pub(super) fn fill(&mut self, node: usize, blocks: u64) {
-        if blocks < pool::CLUSTER {
-            return;
-        }
-        let new = pool::NewReplica {
-            replica: filler(),
-            volume: VOLUME,
-            blocks,
-            thin: false,
-            birth: None,
-            carried: (model::Revision::ZERO, Vec::new()),
-            origin: None,
-        };
-        self.ask_pool(node, Asker::Filler { blocks }, Request::Create(Box::new(new)));
-    }
-
-    pub(super) fn free_space(&mut self, node: usize) {
-        if self.nodes[node].up().is_none() {
-            self.after(100_000, Event::FreeSpace { node });
-            return;
-        }
-        self.ask_pool(node, Asker::Other, Request::Delete { replica: filler() });
     }
 
     /// From now on nothing new goes wrong, and what is wrong is repaired.
     pub(super) fn calm(&mut self) {
         self.note(|| "faults are over".into());
-        self.is_calm = true;
+        self.stage = Stage::Calm;
         self.judge_snapshots();
         self.calm_snapshots();
         self.control.no_rebuild_until = 0;

@@ -1,5 +1,7 @@
 //! Pools with one rule left out: the invariants that hold for whole ones notice, by a seed.
 
+use storage_node::NodeMutation;
+
 use super::{
     Failure, Fault, PlannedFault, Rules, Scene, run,
     world::{COPIES_MOST, NODES},
@@ -18,6 +20,15 @@ pub fn catch_pool(flaw: pool::Flaw, seeds: u64) -> Option<Caught> {
     let rules = Rules { pool: Some(flaw), ..Rules::default() };
     (1..=seeds).find_map(|seed| {
         let failure = run(seed, &Scene::rough(seed), rules, false).failure?;
+        Some(Caught { seed, failure })
+    })
+}
+
+/// The same for a rule of the node around its machines.
+pub fn catch_node(rule: NodeMutation, seeds: u64) -> Option<Caught> {
+    let rules = Rules { node: Some(rule), ..Rules::default() };
+    (1..=seeds).find_map(|seed| {
+        let failure = run(seed, &Scene::of(seed), rules, false).failure?;
         Some(Caught { seed, failure })
     })
 }

@@ -1,124 +1,118 @@
-//! A node: a disk that outlives everything, and a process with a pool and a replica.
-
-use std::collections::BTreeMap;
+//! A node: disks that outlive everything, and a process that runs the real storage node.
 
 use block::Buffer;
-use mirror::{Frozen, Replica};
-use model::{InstanceId, PoolId};
-use pool::{
-    Boot, Crash, Flaws, Format, FormatOptions, FormatStep, Fsck, FsckStep, Image, Import,
-    ImportOptions, ImportStep, Io, Out, Pool, Request, RequestId, SimDisk, Sizes,
-};
+use mirror::{Replica, Target, Throttle, Times};
+use pool::{Boot, Crash, Flaws, Format, FormatOptions, FormatStep, Pool, SimDisk, Sizes};
+use storage_node::{LogEvent, Mutations, NodeParams, Ticket};
 
 use super::{
-    disk_ops::Asker,
-    world::{BLOCKS, Event, GEOMETRY, VOLUME, WINDOWS, World, number, replica_id},
+    judge::Reported,
+    world::{Event, GEOMETRY, Stage, VOLUME, World, instance, node_id, pool_id, replica_id},
+};
+use crate::{
+    Random,
+    simulated_node::{NodeOutput, SimulatedDisk, SimulatedNode, time},
 };
 
 /// Clusters for the windows and some snapshots of them, and little more: pools can be filled.
 const DISK: u64 = 64 * 40;
 const SIZES: Sizes = Sizes { journal: 48, catalog: 8, room_for: DISK + 4 * GROWTH };
 const GROWTH: u64 = 64 * 4;
+/// The second disk has a pool with an idle replica.
+const SECOND_DISK: u64 = 64 * 8;
+const SECOND_SIZES: Sizes = Sizes { journal: 48, catalog: 8, room_for: SECOND_DISK };
+/// Where the volume lies, and the other one.
+pub(super) const MAIN: usize = 0;
+pub(super) const SECOND: usize = 1;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) disk: SimDisk,
-    /// Blocks of the device, as the process knows it.
-    blocks: u64,
+    pub(super) index: usize,
+    pub(super) disks: Vec<SimulatedDisk>,
     pub(super) boot: u128,
     /// Counts its processes; zero before the first.
     pub(super) process: u64,
-    pub(super) state: State,
+    pub(super) running: Option<Box<SimulatedNode>>,
+    wake_at: u64,
     /// The highest epoch that a replica here said it had let in.
     pub(super) fenced: u64,
+    pub(super) reported: Reported,
     /// Its disk refuses something.
     pub(super) is_bad: bool,
     /// Its disk is a blank one, and the record does not know.
     pub(super) is_swapped: bool,
-    /// Until then its disk ends nothing.
-    pub(super) stalled_until: u64,
 }
 
-#[derive(Debug)]
-pub(super) enum State {
-    Down,
-    Importing(Box<Import>),
-    Up(Box<Up>),
+pub(super) fn disk_path(node: usize, disk: usize) -> String {
+    format!("/dev/disk-{node}-{disk}")
 }
 
-/// An open pool and its replica.
-#[derive(Debug)]
-pub(super) struct Up {
-    pub(super) pool: Pool,
-    /// None on a node that only runs targets.
-    pub(super) replica: Option<Replica<Buffer>>,
-    pub(super) asked: BTreeMap<RequestId, Asker>,
-    pub(super) last: u64,
+pub(super) fn address(node: usize) -> String {
+    format!("10.0.0.{}:4420", node + 1)
 }
 
 impl Node {
-    pub(super) fn new(seed: u64) -> Self {
-        let mut disk = SimDisk::new(DISK, seed);
-        disk.litter();
+    pub(super) fn new(index: usize, random: &mut Random) -> Self {
+        let disk = |disk: usize, blocks: u64, seed: u64| {
+            let mut drive = SimDisk::new(blocks, seed);
+            drive.litter();
+            SimulatedDisk::new(disk_path(index, disk), drive)
+        };
+        let (main, second) = (random.draw(), random.draw());
         Self {
-            disk,
-            blocks: DISK,
+            index,
+            disks: vec![disk(MAIN, DISK, main), disk(SECOND, SECOND_DISK, second)],
             boot: 1,
             process: 0,
-            state: State::Down,
+            running: None,
+            wake_at: u64::MAX,
             fenced: 0,
+            reported: Reported::default(),
             is_bad: false,
             is_swapped: false,
-            stalled_until: 0,
         }
     }
 
-    pub(super) const fn is_up(&self) -> bool {
-        matches!(self.state, State::Up(_))
+    /// The pool of the volume, when it is open.
+    pub(super) fn pool(&self) -> Option<&Pool> {
+        self.running.as_ref()?.machine.pool(pool_id(self.index, MAIN))
     }
 
-    pub(super) fn replica(&mut self) -> Option<&mut Replica<Buffer>> {
-        match &mut self.state {
-            State::Up(up) => up.replica.as_mut(),
-            _ => None,
-        }
+    pub(super) fn is_up(&self) -> bool {
+        self.pool().is_some()
     }
 
-    pub(super) fn up(&self) -> Option<&Up> {
-        match &self.state {
-            State::Up(up) => Some(up),
-            _ => None,
-        }
+    pub(super) fn replica(&self) -> Option<&Replica<Buffer>> {
+        self.running.as_ref()?.machine.replica(replica_id(self.index))
     }
-}
 
-fn frozen(found: pool::SnapshotState) -> Frozen {
-    let pool::SnapshotState { snapshot, attempt, roster, blocks, name, .. } = found;
-    Frozen { snapshot, attempt, roster, blocks, name }
+    pub(super) fn target(&self) -> Option<&Target<Buffer>> {
+        self.running.as_ref()?.machine.target(VOLUME)
+    }
 }
 
 impl World {
-    /// Makes the pool, and its replica if it has one, before anything happens.
-    pub(super) fn format(&mut self, node: usize) {
+    /// Makes a pool, before anything happens.
+    pub(super) fn format(&mut self, node: usize, disk: usize) {
+        let drive = &mut self.nodes[node].disks[disk].disk;
         let options = FormatOptions {
-            pool: PoolId::from_u128(number(node) + 1),
-            name: format!("pool-{node}"),
-            blocks: self.nodes[node].blocks,
-            sizes: SIZES,
+            pool: pool_id(node, disk),
+            name: format!("pool-{node}-{disk}"),
+            blocks: drive.blocks(),
+            sizes: if disk == MAIN { SIZES } else { SECOND_SIZES },
             force: true,
         };
         let mut format = Format::new(options);
-        let disk = &mut self.nodes[node].disk;
         loop {
             match format.poll() {
-                Some(FormatStep::Io { id, io }) => disk.submit(id, io),
+                Some(FormatStep::Io { id, io }) => drive.submit(id, io),
                 Some(FormatStep::Done(result)) => {
                     if let Err(error) = *result {
                         self.breaks("7", format!("a pool cannot be made: {error}"));
                     }
                     return;
                 }
-                None => match disk.complete() {
+                None => match drive.complete() {
                     Some((id, result)) => format.io_done(id, result),
                     None => return,
                 },
@@ -126,243 +120,224 @@ impl World {
         }
     }
 
-    /// A process begins to open its pool, unless another was started meanwhile.
+    /// A process begins, unless another was started meanwhile. Some look for pools before anybody
+    /// tells them of one.
     pub(super) fn start_process(&mut self, node: usize, after: u64) {
         let it = &mut self.nodes[node];
-        if it.process != after || !matches!(it.state, State::Down) {
+        if it.process != after || it.running.is_some() {
             return;
         }
         it.process += 1;
-        let flaws = self.rules.pool.map_or_else(Flaws::default, Flaws::with);
-        let options =
-            ImportOptions { blocks: it.blocks, boot: Boot(it.boot), discard: true, flaws };
-        it.state = State::Importing(Box::new(Import::new(options)));
         let process = it.process;
+        let params = NodeParams {
+            node: node_id(node),
+            instance: instance(node, process),
+            boot: Boot(it.boot),
+            advertised: vec![address(node)],
+            times: Times { idle: model::Millis(3_000), ..Times::default() },
+            throttle: Throttle { rate: 8_000, window: 2 },
+            geometry: GEOMETRY,
+            pool_sizes: None,
+            takes_faults: false,
+            checks_loopback: false,
+            mutations: Mutations {
+                pool: self.rules.pool.map_or_else(Flaws::default, Flaws::with),
+                mirror: self.rules.mirror,
+                node: self.rules.node,
+            },
+        };
+        let mut running = SimulatedNode::new(params, self.now);
+        if self.random.chance(700) {
+            for disk in [MAIN, SECOND] {
+                running.machine.look_at(pool_id(node, disk), disk_path(node, disk));
+            }
+        }
+        it.running = Some(Box::new(running));
+        it.wake_at = u64::MAX;
+        it.reported = Reported::default();
+        self.control.process_started(node);
         self.note(|| format!("process {process} of node {node} starts"));
-        self.poll_pool(node);
+        self.turn(node);
+        let delay = self.latency();
+        self.after(delay, Event::SendConfig { node });
     }
 
-    /// Gives the disk what the pool wants done, and the replica what is done.
-    pub(super) fn poll_pool(&mut self, node: usize) {
-        loop {
-            let io = match &mut self.nodes[node].state {
-                State::Down => return,
-                State::Importing(import) => match import.poll() {
-                    Some(ImportStep::Io { id, io }) => Some((id, io)),
-                    Some(ImportStep::Done(result)) => {
-                        self.imported(node, *result);
-                        None
-                    }
-                    None => return,
-                },
-                State::Up(up) => match up.pool.poll() {
-                    Some(Out::Io { id, io }) => Some((id, io)),
-                    Some(Out::Done { request, result }) => {
-                        if let Some(asker) = up.asked.remove(&request) {
-                            self.pool_answers(node, asker, result);
-                        }
-                        None
-                    }
-                    None => return,
-                },
-            };
-            let Some((id, io)) = io else { continue };
-            self.nodes[node].disk.submit(id, io);
-            let process = self.nodes[node].process;
-            let delay = self.random.between(20, 600);
-            self.after(delay, Event::Disk { node, process });
+    /// The node acts, and everything that it wants is begun.
+    pub(super) fn turn(&mut self, node: usize) {
+        let now = self.now;
+        let it = &mut self.nodes[node];
+        let Some(running) = &mut it.running else { return };
+        let outputs = running.run(now, &mut it.disks);
+        let audit = running.machine.take_audit();
+        self.judge_audit(node, &audit);
+        let is_told = outputs.iter().any(|output| matches!(output, NodeOutput::Outdated { .. }));
+        let is_opened = outputs.iter().any(|output| {
+            let NodeOutput::Log(LogEvent::PoolImported { pool, .. }) = output else { return false };
+            *pool == pool_id(node, MAIN)
+        });
+        for output in outputs {
+            self.node_says(node, output);
+        }
+        self.judge_report(node, is_told);
+        if is_opened {
+            self.grow_to_device(node);
+            self.judge_copy(node);
+        }
+        self.set_wake(node);
+    }
+
+    fn set_wake(&mut self, node: usize) {
+        let now = self.now;
+        let it = &mut self.nodes[node];
+        let Some(running) = &it.running else { return };
+        let at = running.next_deadline().max(now + 1);
+        if at < it.wake_at {
+            it.wake_at = at;
+            let process = it.process;
+            self.at(at, Event::Wake { node, process });
         }
     }
 
-    pub(super) fn disk_ends(&mut self, node: usize, process: u64) {
+    pub(super) fn wake(&mut self, node: usize, process: u64) {
+        let it = &mut self.nodes[node];
+        if it.process != process || it.running.is_none() || it.wake_at > self.now {
+            return;
+        }
+        it.wake_at = u64::MAX;
+        self.turn(node);
+    }
+
+    fn node_says(&mut self, node: usize, output: NodeOutput) {
+        match output {
+            NodeOutput::DiskBusy { disk } => {
+                let process = self.nodes[node].process;
+                let delay = self.random.between(20, 600);
+                self.after(delay, Event::Disk { node, disk, process });
+            }
+            NodeOutput::Dial { conn, to } => self.node_dials(node, conn, to),
+            NodeOutput::Send { end, bytes } => {
+                self.judge_send(node, end);
+                self.send(end, bytes);
+            }
+            NodeOutput::Close { end } => self.close(end),
+            NodeOutput::AskStore { target, call, request } => {
+                self.ask_store(node, target, call, request);
+            }
+            NodeOutput::Applied { ticket, result } => self.config_applied(node, ticket, result),
+            NodeOutput::Inventory { inventory } => self.judge_inventory(node, &inventory),
+            NodeOutput::Outdated { sequence } => {
+                self.judge_outdated(node, sequence);
+                let it = &mut self.nodes[node];
+                if !std::mem::replace(&mut it.reported.is_asked, true) {
+                    let process = it.process;
+                    let delay = self.latency();
+                    self.after(delay, Event::AskInventory { node, process });
+                }
+            }
+            NodeOutput::Stopped => {}
+            NodeOutput::Log(event) => self.node_logs(node, &event),
+        }
+    }
+
+    pub(super) fn ask_inventory(&mut self, node: usize, process: u64) {
+        let now = self.now;
+        let it = &mut self.nodes[node];
+        if let Some(running) = it.running.as_mut().filter(|_| it.process == process) {
+            running.machine.request_inventory(time(now), Ticket(0));
+            self.turn(node);
+        }
+    }
+
+    fn node_logs(&mut self, node: usize, event: &LogEvent) {
+        self.note(|| format!("node {node}: {event:?}"));
+        match event {
+            LogEvent::Target { notice, .. } if self.stage != Stage::Stopping => {
+                self.count_notice(notice);
+            }
+            LogEvent::PoolFaulted { reason, .. } if !self.nodes[node].is_bad => {
+                self.breaks("7", format!("a pool of node {node} fails without a reason: {reason}"));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn disk_ends(&mut self, node: usize, disk: usize, process: u64) {
+        let now = self.now;
         let it = &mut self.nodes[node];
         if it.process != process {
             return;
         }
-        if let Some(left) = it.stalled_until.checked_sub(self.now).filter(|left| *left > 0) {
-            self.after(left, Event::Disk { node, process });
+        let drive = &mut it.disks[disk];
+        if let Some(left) = drive.hung_until.checked_sub(now).filter(|left| *left > 0) {
+            self.after(left, Event::Disk { node, disk, process });
             return;
         }
-        let Some((id, result)) = it.disk.complete() else { return };
-        match &mut it.state {
-            State::Down => return,
-            State::Importing(import) => import.io_done(id, result),
-            State::Up(up) => up.pool.io_done(id, result),
-        }
-        self.poll_pool(node);
-    }
-
-    fn imported(&mut self, node: usize, result: Result<pool::Imported, pool::ImportError>) {
-        let imported = match result {
-            Ok(imported) => imported,
-            Err(_) if self.nodes[node].is_bad => {
-                // Its disk fails now; it is tried again.
-                self.nodes[node].state = State::Down;
-                let after = self.nodes[node].process;
-                self.after(500_000, Event::StartProcess { node, process: after });
-                return;
-            }
-            Err(error) => {
-                self.nodes[node].state = State::Down;
-                self.breaks("7", format!("the pool of node {node} cannot be opened: {error}"));
-                return;
-            }
-        };
-        let stop = imported.stop;
-        self.note(|| format!("the pool of node {node} is open, left by {stop:?}"));
-        let pool = imported.pool;
-        let replica = self.import_replica(node, &pool);
-        let (asked, last) = (BTreeMap::new(), 0);
-        self.nodes[node].state = State::Up(Box::new(Up { pool, replica, asked, last }));
-        self.grow_to_device(node);
-        if node >= self.copies {
-            return;
-        }
-        let has_replica = self.nodes[node].replica().is_some();
-        if has_replica {
-            self.judge_copy(node);
-        } else {
-            self.create_replica(node);
+        let Some(running) = &mut it.running else { return };
+        if running.disk_ends(now, &mut drive.disk) {
+            self.turn(node);
         }
     }
 
-    pub(super) fn import_replica(&self, node: usize, pool: &Pool) -> Option<Replica<Buffer>> {
-        let it = &self.nodes[node];
-        let state = pool.replica(replica_id(node))?;
-        let of = pool.snapshots().filter(|snapshot| snapshot.replica == replica_id(node));
-        let machine = Replica::import(
-            InstanceId::from_u128(number(node) * 1_000_000 + u128::from(it.process)),
-            Boot(it.boot),
-            GEOMETRY,
-            state.header.clone(),
-            of.map(frozen).collect(),
-        );
-        Some(match self.rules.mirror {
-            Some(flaw) => machine.flawed(flaw),
-            None => machine,
-        })
-    }
-
-    fn create_replica(&mut self, node: usize) {
-        let new = pool::NewReplica {
-            replica: replica_id(node),
-            volume: VOLUME,
-            blocks: BLOCKS,
-            thin: true,
-            birth: None,
-            carried: (model::Revision::ZERO, Vec::new()),
-            origin: None,
-        };
-        self.ask_pool(node, Asker::Created, Request::Create(Box::new(new)));
+    /// Something that no config asks for.
+    pub(super) fn ask_pool(&mut self, node: usize, request: pool::Request) {
+        let now = self.now;
+        let it = &mut self.nodes[node];
+        if let Some(running) = &mut it.running {
+            running.machine.ask_pool(time(now), pool_id(node, MAIN), request);
+            self.turn(node);
+        }
     }
 
     /// The device is larger first; the pool follows, or does not before a crash.
     pub(super) fn grow(&mut self, node: usize) {
         let it = &mut self.nodes[node];
-        if !it.is_up() || it.blocks >= DISK + 4 * GROWTH {
+        let drive = &mut it.disks[MAIN].disk;
+        let blocks = drive.blocks() + GROWTH;
+        if it.running.is_none() || blocks > DISK + 4 * GROWTH {
             return;
         }
-        it.blocks += GROWTH;
-        it.disk.grow(it.blocks);
+        drive.grow(blocks);
         self.grow_to_device(node);
     }
 
     /// Whoever opens a pool on a larger device makes it grow.
     fn grow_to_device(&mut self, node: usize) {
-        let blocks = self.nodes[node].blocks;
-        if self.nodes[node].up().is_some_and(|up| up.pool.geometry().blocks < blocks) {
-            self.ask_pool(node, Asker::Other, Request::Grow { blocks });
+        let blocks = self.nodes[node].disks[MAIN].disk.blocks();
+        if self.nodes[node].pool().is_some_and(|pool| pool.geometry().blocks < blocks) {
+            self.ask_pool(node, pool::Request::Grow { blocks });
         }
     }
 
     /// Somebody puts in another disk, and makes pool and replica anew.
     pub(super) fn swap_disk(&mut self, node: usize) {
-        let seed = self.random.draw();
-        let process = self.nodes[node].process;
-        let boot = self.nodes[node].boot;
-        self.nodes[node] = Node { process, boot, is_swapped: true, ..Node::new(seed) };
-        self.format(node);
+        let mut drive = SimDisk::new(DISK, self.random.draw());
+        drive.litter();
+        let it = &mut self.nodes[node];
+        it.disks[MAIN] = SimulatedDisk::new(disk_path(node, MAIN), drive);
+        it.is_swapped = true;
+        it.fenced = 0;
+        self.format(node, MAIN);
         self.note(|| format!("node {node} has a blank disk"));
     }
 
-    /// The process is gone; its disk may or may not have lost its power.
+    /// The process is gone; its disks may or may not have lost their power.
     pub(super) fn kill(&mut self, node: usize, crash: Crash) {
+        // The kernel lets its files go a little later, now and then.
+        let held = if self.random.chance(200) { self.random.between(1_000, 400_000) } else { 0 };
         let it = &mut self.nodes[node];
-        it.state = State::Down;
-        it.disk.crash(crash);
+        it.running = None;
         it.is_bad = false;
+        for drive in &mut it.disks {
+            drive.disk.crash(crash);
+            drive.held_until = self.now + if crash == Crash::Process { held } else { 0 };
+        }
         if crash == Crash::Power {
             it.boot += 1;
             self.lost_power |= node < self.copies;
         }
         let process = it.process;
         self.note(|| format!("process {process} of node {node} dies: {crash:?}"));
-        self.lose_targets(node);
-        self.lose_wires(node);
-    }
-
-    /// What the windows of an image read as now, and where the whole has holes; nothing while that
-    /// cannot be said.
-    pub(super) fn peek(&self, node: usize, image: Image) -> Option<(Vec<u8>, Vec<bool>)> {
-        let up = self.nodes[node].up()?;
-        let mut pool = up.pool.clone();
-        let whole = block::Extent::new(0, u32::try_from(BLOCKS).ok()?);
-        let map = pool.alloc_map(image, whole).ok()?;
-        let is_hole = |(run, state): &(block::Extent, pool::PageState)| {
-            let count = usize::try_from(run.blocks).unwrap_or(0);
-            std::iter::repeat_n(*state == pool::PageState::Hole, count)
-        };
-        let holes = map.iter().flat_map(is_hole).collect();
-        let mut data = Vec::new();
-        for extent in WINDOWS {
-            data.extend_from_slice(self.peek_window(node, &mut pool, image, *extent)?.bytes());
-        }
-        Some((data, holes))
-    }
-
-    fn peek_window(
-        &self,
-        node: usize,
-        pool: &mut Pool,
-        image: Image,
-        extent: block::Extent,
-    ) -> Option<Buffer> {
-        let mine = RequestId(u64::MAX - extent.start);
-        pool.submit(mine, Request::Read { image, extent });
-        let bytes = self.nodes[node].disk.bytes();
-        while let Some(out) = pool.poll() {
-            match out {
-                Out::Io { id, io: Io::Read { offset, len } } => {
-                    let start = usize::try_from(offset).ok()?;
-                    let data = Buffer::copy_of(bytes.get(start..start + len)?);
-                    pool.io_done(id, Ok(Some(data)));
-                }
-                Out::Done { request, result: Ok(pool::Reply::Data(data)) } if request == mine => {
-                    return Some(data);
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// What a check of the whole pool says.
-    pub(super) fn fsck(&mut self, node: usize) -> Result<(), String> {
-        let mut fsck = Fsck::new(self.nodes[node].blocks);
-        let disk = &mut self.nodes[node].disk;
-        loop {
-            match fsck.poll() {
-                Some(FsckStep::Io { id, io }) => disk.submit(id, io),
-                Some(FsckStep::Done(result)) => {
-                    let report = result.map_err(|error| error.to_string())?;
-                    let is_clean = report.is_clean && report.findings.is_empty();
-                    return is_clean.then_some(()).ok_or_else(|| format!("{report:?}"));
-                }
-                None => match disk.complete() {
-                    Some((id, result)) => fsck.io_done(id, result),
-                    None => return Err("fsck waits for nothing".into()),
-                },
-            }
-        }
+        self.control.process_died(node);
+        self.lose_streams(node);
     }
 }

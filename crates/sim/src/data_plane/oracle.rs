@@ -28,6 +28,9 @@ pub(super) struct Oracle {
     last: u64,
     /// From this epoch on a flush must fail first: unflushed writes may be gone.
     owed: Option<u64>,
+    /// The epoch that unflushed writes were last said to be lost by. What an older target said
+    /// before that may be heard after it, and is worth nothing.
+    lost: u64,
 }
 
 fn index(block: u64) -> usize {
@@ -52,7 +55,7 @@ fn number(sector: &[u8]) -> Option<u64> {
 impl Oracle {
     pub(super) fn new(blocks: u64) -> Self {
         let block = Block { issued: vec![(0, true)], ..Block::default() };
-        Self { blocks: vec![block; index(blocks)], last: 0, owed: None }
+        Self { blocks: vec![block; index(blocks)], last: 0, owed: None, lost: 0 }
     }
 
     /// The number of a new write.
@@ -70,9 +73,13 @@ impl Oracle {
         &mut self.blocks[index(extent.start)..index(extent.end())]
     }
 
-    pub(super) fn acked(&mut self, extent: Extent, number: u64, is_durable: bool) {
+    pub(super) fn acked(&mut self, extent: Extent, number: u64, is_durable: bool, epoch: u64) {
+        let is_worthless = epoch < self.lost && !is_durable;
         for block in self.range(extent) {
             block.open.retain(|(open, _)| *open != number);
+            if is_worthless {
+                continue;
+            }
             block.acked = block.acked.max(number);
             for floor in &mut block.floor {
                 *floor = (*floor).max(number);
@@ -126,6 +133,9 @@ impl Oracle {
     }
 
     pub(super) fn flushed(&mut self, acked: &[u64], epoch: u64) -> Result<(), String> {
+        if epoch < self.lost {
+            return Ok(());
+        }
         for (block, acked) in self.blocks.iter_mut().zip(acked) {
             // What was lost since, and said to be, cannot be promised by an older flush.
             block.flushed = block.flushed.max((*acked).min(block.acked));
@@ -149,6 +159,7 @@ impl Oracle {
     /// The record says that unflushed writes may be gone.
     pub(super) fn lost(&mut self, epoch: u64) {
         self.owed = Some(epoch);
+        self.lost = self.lost.max(epoch);
         for block in &mut self.blocks {
             block.acked = block.flushed;
             block.floor = [block.flushed; SECTORS];
@@ -166,6 +177,7 @@ impl Oracle {
         if data.len() != self.range(extent).len() * BLOCK {
             return Err(format!("a read of {} blocks gives {} bytes", extent.blocks, data.len()));
         }
+        let is_worthless = epoch < self.lost;
         let blocks = self.range(extent).iter_mut().zip(floors);
         let found = data.chunks(BLOCK);
         for (at, ((block, floors), bytes)) in (extent.start..).zip(blocks.zip(found)) {
@@ -176,7 +188,7 @@ impl Oracle {
                     format!("block {at} sector {sector}, through epoch {epoch}: {words}")
                 })?;
                 let is_open = block.open.iter().any(|(open, by)| *open == seen && *by >= epoch);
-                if !is_open {
+                if !is_open && !is_worthless {
                     block.floor[sector] = block.floor[sector].max(seen);
                 }
             }
@@ -231,7 +243,7 @@ mod tests {
         let first = oracle.issue(ONE, false, 1);
         let second = oracle.issue(ONE, false, 1);
         assert_eq!(read(&mut oracle, 0), Ok(()));
-        oracle.acked(ONE, first, false);
+        oracle.acked(ONE, first, false, 1);
         assert!(read(&mut oracle, 0).is_err());
         assert_eq!(read(&mut oracle, second), Ok(()));
         assert_eq!(read(&mut oracle, first), Ok(()), "the second is under way");
@@ -250,15 +262,18 @@ mod tests {
     fn a_loss_that_is_told_lowers_the_floor_to_what_was_flushed() {
         let mut oracle = Oracle::new(1);
         let first = oracle.issue(ONE, false, 1);
-        oracle.acked(ONE, first, false);
+        oracle.acked(ONE, first, false, 1);
         oracle.flushed(&oracle.acked_now(), 1).unwrap();
         let second = oracle.issue(ONE, true, 1);
-        oracle.acked(ONE, second, false);
+        oracle.acked(ONE, second, false, 1);
         assert!(read(&mut oracle, first).is_err());
         oracle.lost(2);
         assert_eq!(read(&mut oracle, first), Ok(()));
         assert!(oracle.flushed(&[second], 2).is_err());
         assert!(oracle.flush_failed(2) && !oracle.flush_failed(2));
         assert!(oracle.judge_copy(&[ONE], filled(first, 1).bytes()).is_ok());
+        let late = oracle.issue(ONE, false, 1);
+        oracle.acked(ONE, late, false, 1);
+        assert_eq!(read(&mut oracle, first), Ok(()), "an answer from before the loss");
     }
 }

@@ -54,6 +54,9 @@ pub struct Report {
 /// After the last fault everything must be whole within this, in milliseconds.
 const WHOLE_WITHIN: u64 = 120_000;
 
+/// And stay so for this long: more than a target waits for the store.
+const WHOLE_FOR: u64 = 2_500;
+
 pub fn run(seed: u64, scene: &Scene, rules: Rules, is_traced: bool) -> Report {
     let run = || live(seed, scene, rules, is_traced);
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
@@ -81,11 +84,12 @@ fn live(seed: u64, scene: &Scene, rules: Rules, is_traced: bool) -> Report {
     world.host.is_resting = true;
     while world.now < end && world.broken.is_none() && !is_whole {
         world.run_until(world.now + 250_000);
-        is_whole = world.is_whole();
-    }
-    if is_whole {
-        // What was begun ends.
-        world.run_until(world.now + 500_000);
+        if world.is_whole() {
+            // What was begun ends, also a question to the store that had no answer.
+            let revision = world.store.record.revision;
+            world.run_until(world.now + WHOLE_FOR * 1_000);
+            is_whole = world.is_whole() && world.store.record.revision == revision;
+        }
     }
     let mut failure = None;
     if world.broken.is_none() && !is_whole {

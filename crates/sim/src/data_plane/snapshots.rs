@@ -3,12 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{AttemptId, ReplicaId, SnapshotId, SnapshotItem, TargetSeen};
-use pool::{Image, Request};
+use pool::Image;
 
-use super::{
-    disk_ops::Asker,
-    world::{WINDOWS, World, replica_id},
-};
+use super::world::{WINDOWS, World, replica_id};
 
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
@@ -16,8 +13,8 @@ pub(super) struct Snapshots {
     wanted: Vec<Wanted>,
     /// Found on every healthy copy.
     ready: BTreeMap<SnapshotId, AttemptId>,
-    /// Nodes delete them when they are up.
-    deleted: BTreeSet<SnapshotId>,
+    /// Tombstones name them.
+    pub(super) deleted: BTreeSet<SnapshotId>,
 }
 
 #[derive(Debug)]
@@ -63,13 +60,14 @@ impl World {
         if let Some((snapshot, _)) = oldest {
             self.note(|| format!("snapshot {snapshot} is to be deleted"));
             self.snapshots.deleted.insert(snapshot);
+            self.changed();
         }
         oldest.is_some()
     }
 
     fn tell_snapshots(&mut self) {
         let items = self.snapshots.items();
-        self.configure(self.control.current, |config| config.snapshots = items);
+        self.configure(|config| config.snapshots = items);
     }
 
     /// Nobody waits for those that were not taken.
@@ -80,13 +78,10 @@ impl World {
     }
 
     pub(super) fn control_snapshots(&mut self) {
-        for node in 0..self.copies {
-            self.delete_snapshots(node);
-        }
-        let current = self.targets.get(&self.control.current);
-        let Some(site) = current.filter(|site| site.machine.is_serving()) else { return };
-        let TargetSeen { failed_snapshots: failed, taken_snapshots: taken, .. } =
-            site.machine.seen();
+        self.delete_snapshots();
+        let target = self.current_target().filter(|target| target.is_serving());
+        let Some(target) = target else { return };
+        let TargetSeen { failed_snapshots: failed, taken_snapshots: taken, .. } = target.seen();
         let wanted = std::mem::take(&mut self.snapshots.wanted);
         let count = wanted.len();
         for wanted in wanted {
@@ -115,7 +110,7 @@ impl World {
         holders: &BTreeSet<ReplicaId>,
     ) {
         for node in 0..self.copies {
-            let is_up = self.nodes[node].up().is_some() && !self.nodes[node].is_bad;
+            let is_up = self.nodes[node].pool().is_some() && !self.nodes[node].is_bad;
             if is_up && holders.contains(&replica_id(node)) {
                 let is_there = self.holds(node, snapshot, attempt);
                 let words = || format!("node {node} lacks snapshot {snapshot}, reported as taken");
@@ -125,22 +120,20 @@ impl World {
     }
 
     fn holds(&self, node: usize, snapshot: SnapshotId, attempt: AttemptId) -> bool {
-        let up = self.nodes[node].up();
-        let mut found = up.into_iter().flat_map(|up| up.pool.snapshots());
+        let pool = self.nodes[node].pool();
+        let mut found = pool.into_iter().flat_map(pool::Pool::snapshots);
         found.any(|found| found.snapshot == snapshot && found.attempt == attempt)
     }
 
-    fn delete_snapshots(&mut self, node: usize) {
-        let Some(up) = self.nodes[node].up() else { return };
-        let found: Vec<_> = up.pool.snapshots().map(|s| (s.replica, s.snapshot)).collect();
-        for (replica, snapshot) in found {
-            if !self.snapshots.deleted.contains(&snapshot) {
-                continue;
-            }
-            if let Some(machine) = self.nodes[node].replica() {
-                machine.forget_snapshot(snapshot);
-            }
-            self.ask_pool(node, Asker::Other, Request::DeleteSnapshot { replica, snapshot });
+    /// One that was taken after its tombstone was heard of is named once more.
+    fn delete_snapshots(&mut self) {
+        let is_left = (0..self.copies).any(|node| {
+            let pool = self.nodes[node].pool();
+            let mut found = pool.into_iter().flat_map(pool::Pool::snapshots);
+            found.any(|found| self.snapshots.deleted.contains(&found.snapshot))
+        });
+        if is_left {
+            self.changed();
         }
     }
 
@@ -163,10 +156,10 @@ impl World {
     pub(super) fn judge_snapshots(&mut self) {
         let mut seen = BTreeMap::new();
         for node in 0..self.copies {
-            let Some(up) = self.nodes[node].up().filter(|_| !self.nodes[node].is_bad) else {
+            let Some(pool) = self.nodes[node].pool().filter(|_| !self.nodes[node].is_bad) else {
                 continue;
             };
-            let found = up.pool.snapshots().map(|s| (s.snapshot, s.attempt, s.roster));
+            let found = pool.snapshots().map(|s| (s.snapshot, s.attempt, s.roster));
             let found: Vec<_> = found.collect();
             for key in found {
                 let image = Image::Snapshot(replica_id(node), key.0);

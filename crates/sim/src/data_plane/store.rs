@@ -2,6 +2,13 @@
 
 use mirror::StoreAnswer;
 use model::{Membership, Revision};
+use storage_node::{StoreRequest, TargetKey};
+
+use super::world::{Event, Question, STORE, World};
+use crate::simulated_node::time;
+
+/// What a question to the store may take before nobody waits any more.
+const STORE_TIMEOUT: u64 = 2_000_000;
 
 #[derive(Debug)]
 pub(super) struct Store {
@@ -57,5 +64,78 @@ impl Store {
         self.record.owner = None;
         self.record.revision = self.record.revision.next();
         self.record.epoch.0
+    }
+}
+
+impl World {
+    pub(super) fn ask_store(
+        &mut self,
+        node: usize,
+        target: TargetKey,
+        call: u64,
+        request: StoreRequest,
+    ) {
+        let question = Question { node, process: self.nodes[node].process, target, call };
+        let ask = match request {
+            StoreRequest::Read => Ask::Read,
+            StoreRequest::Swap(record) => Ask::Swap { expected: record.revision, record },
+        };
+        self.questions.insert(question);
+        let answer = StoreAnswer::Unknown;
+        // Whoever waits longer than this hears that nobody knows.
+        self.after(STORE_TIMEOUT, Event::Answer { question, answer });
+        if self.is_cut(node, STORE) {
+            return;
+        }
+        let delay = self.store_latency();
+        self.after(delay, Event::Ask { question, ask });
+    }
+
+    /// Long, while the store is slow: a change may be made that its asker no longer waits for.
+    fn store_latency(&mut self) -> u64 {
+        let now = self.now;
+        let slow = self.store.slow.filter(|(until, _)| now < *until).map_or(0, |(_, by)| by);
+        self.latency() + self.random.between(slow / 2, slow)
+    }
+
+    pub(super) fn store_asked(&mut self, question: Question, ask: Ask) {
+        let is_swap = matches!(ask, Ask::Swap { .. });
+        if self.now < self.store.down_until {
+            // It may have got through after all, later.
+            if is_swap && self.random.chance(500) {
+                let delay = self.store.down_until - self.now;
+                self.after(delay, Event::Late { ask });
+            }
+            return;
+        }
+        let before = self.store.record.clone();
+        let answer = self.store.answer(ask);
+        self.recorded(&before);
+        if is_swap && self.store.lost_answers > 0 {
+            self.store.lost_answers -= 1;
+            return;
+        }
+        let delay = self.store_latency();
+        self.after(delay, Event::Answer { question, answer });
+    }
+
+    pub(super) fn store_late(&mut self, ask: Ask) {
+        let before = self.store.record.clone();
+        self.store.answer(ask);
+        self.recorded(&before);
+    }
+
+    pub(super) fn store_answers(&mut self, question: Question, answer: StoreAnswer) {
+        let Question { node, process, target, call } = question;
+        if answer != StoreAnswer::Unknown && self.is_cut(node, STORE) {
+            return;
+        }
+        if !self.questions.remove(&question) || self.nodes[node].process != process {
+            return;
+        }
+        let now = self.now;
+        let Some(running) = &mut self.nodes[node].running else { return };
+        running.machine.store_answered(time(now), target, call, answer);
+        self.turn(node);
     }
 }

@@ -1,9 +1,11 @@
-//! The whole: nodes, connections, targets, the store, the host, and the queue that moves them.
+//! The whole: nodes, streams, the store, the control plane and the host, and the queue that moves
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mirror::StoreAnswer;
-use model::{Membership, NodeId, ReplicaId, Time, VolumeId};
+use model::{InstanceId, Membership, NodeConfig, NodeId, PoolId, ReplicaId, VolumeId};
+use storage_node::{NodeMutation, TargetKey};
 
 use super::{
     Fault,
@@ -13,16 +15,19 @@ use super::{
     oracle::Oracle,
     snapshots::Snapshots,
     store::{Ask, Store},
-    target::Site,
-    wire::Wire,
 };
-use crate::Random;
+use crate::{
+    Random,
+    streams::{StreamId, Streams},
+};
 
-/// Nodes of a world, each with a disk; replicas lie on the first of them.
+/// Nodes of a world, each with two disks; replicas lie on the first of them.
 pub(super) const NODES: usize = 3;
 pub const COPIES_MOST: usize = NODES;
-/// The store, where parties are counted.
+/// The store and the control plane, where parties are counted.
 pub(super) const STORE: usize = 100;
+/// The host, which is never cut off.
+pub(super) const HOST_PARTY: usize = 200;
 /// Blocks of the volume: three regions.
 pub(super) const BLOCKS: u64 = 3 * block::REGION;
 /// Where hosts write: at both ends, and over the seams of regions.
@@ -32,8 +37,11 @@ pub(super) const WINDOWS: &[block::Extent] = &[
     block::Extent::new(2 * block::REGION - 3, 8),
     block::Extent::new(BLOCKS - 9, 9),
 ];
+// All different: names on the wire are made of them.
 pub(super) const VOLUME: VolumeId = VolumeId::from_u128(1);
-pub(super) const HOST: model::HostId = model::HostId::from_u128(1);
+/// Lies on the second pools, and is not served.
+pub(super) const IDLE_VOLUME: VolumeId = VolumeId::from_u128(2);
+pub(super) const HOST: model::HostId = model::HostId::from_u128(0x100);
 pub(super) const GEOMETRY: mirror::Geometry =
     mirror::Geometry { region: block::REGION, segment: 256 };
 
@@ -42,6 +50,7 @@ pub(super) const GEOMETRY: mirror::Geometry =
 pub struct Rules {
     pub mirror: Option<mirror::Flaw>,
     pub pool: Option<pool::Flaw>,
+    pub node: Option<NodeMutation>,
 }
 
 /// A promise that does not hold.
@@ -52,44 +61,56 @@ pub struct Broken {
     pub words: String,
 }
 
+/// A target's question to the store, and who asked it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Question {
+    pub(super) node: usize,
+    pub(super) process: u64,
+    pub(super) target: TargetKey,
+    pub(super) call: u64,
+}
+
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The disk of a node, as this process uses it, ends something.
+    /// A disk of a node, as this process uses it, ends something.
     Disk {
+        node: usize,
+        disk: usize,
+        process: u64,
+    },
+    /// What is due on a stream is delivered.
+    Pump {
+        stream: StreamId,
+    },
+    /// A node looks at the clock.
+    Wake {
         node: usize,
         process: u64,
     },
-    /// What is due on a connection is delivered.
-    Pump {
-        wire: u64,
-    },
-    Tick {
-        epoch: u64,
-    },
     /// A question arrives at the store.
     Ask {
-        epoch: u64,
-        call: u64,
+        question: Question,
         ask: Ask,
     },
     /// Its answer arrives at the target.
-    Told {
-        epoch: u64,
-        call: u64,
+    Answer {
+        question: Question,
         answer: StoreAnswer,
     },
     /// A change of which its asker heard nothing arrives late.
     Late {
         ask: Ask,
     },
-    Admit {
+    Config {
         node: usize,
-        epoch: u64,
+        config: Box<NodeConfig>,
     },
-    StartTarget {
+    SendConfig {
+        node: usize,
+    },
+    AskInventory {
         node: usize,
         process: u64,
-        epoch: u64,
     },
     StartProcess {
         node: usize,
@@ -121,11 +142,10 @@ pub(super) struct World {
     pub(super) random: Random,
     pub(super) copies: usize,
     pub(super) nodes: Vec<Node>,
-    pub(super) wires: BTreeMap<u64, Wire>,
-    pub(super) next_wire: u64,
-    /// By epoch; those whose process is gone are gone.
-    pub(super) targets: BTreeMap<u64, Site>,
+    pub(super) streams: Streams,
     pub(super) store: Store,
+    /// Questions that wait for an answer.
+    pub(super) questions: BTreeSet<Question>,
     pub(super) control: Control,
     pub(super) snapshots: Snapshots,
     pub(super) host: Host,
@@ -133,14 +153,22 @@ pub(super) struct World {
     /// Pairs of parties that do not hear each other, and how often.
     pub(super) cuts: BTreeMap<(usize, usize), u32>,
     pub(super) rules: Rules,
-    /// Faults are over.
-    pub(super) is_calm: bool,
+    pub(super) stage: Stage,
     pub(super) lost_power: bool,
     /// The record says what was long ago, and nobody has claimed it since.
     pub(super) is_set_back: bool,
     pub(super) broken: Option<Broken>,
     pub(super) counts: Counts,
     pub(super) trace: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Faults,
+    /// Nothing new goes wrong.
+    Calm,
+    /// Nodes are told to stop.
+    Stopping,
 }
 
 /// What happened, by kind.
@@ -153,11 +181,26 @@ pub struct Counts {
 }
 
 pub(super) fn replica_id(node: usize) -> ReplicaId {
-    ReplicaId::from_u128(number(node) + 1)
+    ReplicaId::from_u128(0x10 + number(node))
+}
+
+/// Of the volume that is not served.
+pub(super) fn idle_replica_id(node: usize) -> ReplicaId {
+    ReplicaId::from_u128(0x20 + number(node))
 }
 
 pub(super) fn node_id(node: usize) -> NodeId {
-    NodeId::from_u128(number(node) + 1)
+    NodeId::from_u128(0x200 + number(node))
+}
+
+/// The pool on a disk of a node.
+pub(super) fn pool_id(node: usize, disk: usize) -> PoolId {
+    PoolId::from_u128(0x300 + 0x10 * number(disk) + number(node))
+}
+
+/// Replicas that are imported later have numbers that follow.
+pub(super) fn instance(node: usize, process: u64) -> InstanceId {
+    InstanceId::from_u128((1 + number(node)) << 64 | u128::from(process) << 32)
 }
 
 pub(super) fn number(node: usize) -> u128 {
@@ -168,7 +211,7 @@ impl World {
     pub(super) fn new(seed: u64, copies: usize, rules: Rules, is_traced: bool) -> Self {
         let mut random = Random::new(seed);
         let record = Membership::founded(VOLUME, (0..copies).map(replica_id));
-        let nodes = (0..NODES).map(|_| Node::new(random.draw())).collect();
+        let nodes = (0..NODES).map(|node| Node::new(node, &mut random)).collect();
         let mut world = Self {
             now: 0,
             order: 0,
@@ -176,17 +219,16 @@ impl World {
             random,
             copies,
             nodes,
-            wires: BTreeMap::new(),
-            next_wire: 0,
-            targets: BTreeMap::new(),
+            streams: Streams::default(),
             store: Store::new(record),
-            control: Control::default(),
+            questions: BTreeSet::new(),
+            control: Control::new(NODES),
             snapshots: Snapshots::default(),
             host: Host::default(),
             oracle: Oracle::new(BLOCKS),
             cuts: BTreeMap::new(),
             rules,
-            is_calm: false,
+            stage: Stage::Faults,
             lost_power: false,
             is_set_back: false,
             broken: None,
@@ -194,7 +236,8 @@ impl World {
             trace: is_traced.then(Vec::new),
         };
         for node in 0..NODES {
-            world.format(node);
+            world.format(node, 0);
+            world.format(node, 1);
             world.start_process(node, 0);
         }
         world.after(0, Event::Control);
@@ -207,6 +250,10 @@ impl World {
         self.queue.insert((self.now + delay, self.order), event);
     }
 
+    pub(super) fn at(&mut self, at: u64, event: Event) {
+        self.after(at.saturating_sub(self.now), event);
+    }
+
     /// What a message or an I/O takes, mostly little.
     pub(super) fn latency(&mut self) -> u64 {
         if self.random.chance(20) {
@@ -214,11 +261,6 @@ impl World {
         } else {
             self.random.between(50, 2_000)
         }
-    }
-
-    /// The monotonic clock of every target.
-    pub(super) const fn time(&self) -> Time {
-        Time(self.now / 1_000)
     }
 
     pub(super) fn is_cut(&self, a: usize, b: usize) -> bool {
@@ -262,14 +304,15 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Disk { node, process } => self.disk_ends(node, process),
-            Event::Pump { wire } => self.pump(wire),
-            Event::Tick { epoch } => self.tick(epoch),
-            Event::Ask { epoch, call, ask } => self.store_asked(epoch, call, ask),
-            Event::Told { epoch, call, answer } => self.store_told(epoch, call, answer),
+            Event::Disk { node, disk, process } => self.disk_ends(node, disk, process),
+            Event::Pump { stream } => self.pump(stream),
+            Event::Wake { node, process } => self.wake(node, process),
+            Event::Ask { question, ask } => self.store_asked(question, ask),
+            Event::Answer { question, answer } => self.store_answers(question, answer),
             Event::Late { ask } => self.store_late(ask),
-            Event::Admit { node, epoch } => self.admit(node, epoch),
-            Event::StartTarget { node, process, epoch } => self.start_target(node, process, epoch),
+            Event::Config { node, config } => self.config_arrives(node, *config),
+            Event::SendConfig { node } => self.send_config(node),
+            Event::AskInventory { node, process } => self.ask_inventory(node, process),
             Event::StartProcess { node, process } => self.start_process(node, process),
             Event::Control => self.controls(),
             Event::Host => self.host_acts(),
@@ -290,9 +333,8 @@ impl World {
                 self.note(|| format!("{a} and {b} hear each other again"));
             }
         }
-        let wires: BTreeSet<u64> = self.wires.keys().copied().collect();
-        for wire in wires {
-            self.after(0, Event::Pump { wire });
+        for stream in self.streams.ids() {
+            self.after(0, Event::Pump { stream });
         }
     }
 }

@@ -282,6 +282,13 @@ impl Storage {
                     let result = Err(pool::Error::Exported);
                     cx.send(Message::ConfigWorkDone { pool: id, work, result });
                 }
+                #[cfg(feature = "flaws")]
+                PoolRequester::Nobody => {}
+                #[cfg(feature = "flaws")]
+                PoolRequester::Change { replica, id, .. } => {
+                    let result = DiskResult::Failed(DiskFault::Faulted);
+                    cx.send(Message::ReplicaDiskDone { replica, id, result });
+                }
                 PoolRequester::Replica { replica, id }
                 | PoolRequester::Fetch { replica, id, .. } => {
                     let result = DiskResult::Failed(DiskFault::Faulted);
