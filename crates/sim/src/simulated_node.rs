@@ -89,6 +89,12 @@ pub const fn time(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
+impl NodeOutput {
+    fn dials(&self, wanted: ConnId) -> bool {
+        matches!(self, Self::Dial { conn, .. } if *conn == wanted)
+    }
+}
+
 impl SimulatedNode {
     pub fn new(params: NodeParams, now: u64) -> Self {
         Self {
@@ -157,14 +163,16 @@ impl SimulatedNode {
                 NodeOutput::Send { end, bytes }
             }
             Effect::Close(conn) => {
-                let is_dial = |output: &NodeOutput| matches!(output, NodeOutput::Dial { conn: dialled, .. } if *dialled == conn);
                 let known = match self.forget(conn) {
                     Some(end) => {
                         outputs.push(NodeOutput::Close { end });
                         true
                     }
                     // Left before anybody was dialled.
-                    None => outputs.iter().position(is_dial).map(|at| outputs.remove(at)).is_some(),
+                    None => {
+                        let dialled = outputs.iter().position(|output| output.dials(conn));
+                        dialled.map(|at| outputs.remove(at)).is_some()
+                    }
                 };
                 if known {
                     self.machine.closed(time(now), conn);

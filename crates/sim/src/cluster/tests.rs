@@ -410,7 +410,7 @@ fn a_snapshot_is_on_every_copy_and_equal() {
     });
     assert!(images.iter().all(|image| *image == images[0]), "{images:?}");
     let engine = bench.cluster.nodes[&names::node("n1")].engine.as_ref().unwrap();
-    let seen = engine.targets[&names::volume("v")].seen();
+    let seen = engine.modelled().unwrap().targets[&names::volume("v")].seen();
     assert_eq!(seen.taken_snapshots, BTreeMap::from([(attempt, NODES.map(replica).into())]));
 }
 

@@ -10,7 +10,8 @@ use crate::{Ctx, names};
 const ANSWERED_WITHIN: Millis = Millis(2_500);
 /// News is gathered for some milliseconds.
 const TOLD_WITHIN: Millis = Millis(2_000);
-/// A process that heard its own clock this much late was not running: nothing is judged by that time.
+/// A process that heard its own clock this much late was not running: nothing is judged by that
+/// time.
 const BEAT_LATE: Millis = Millis(900);
 
 #[derive(Debug, Default)]

@@ -1,3 +1,5 @@
+//! Clusters of real nodes: what seeds found, and that rules left out are noticed.
+
 use storage_node::NodeMutation;
 
 use crate::{Options, RealNodes, Report, Script, real_brain, run};
