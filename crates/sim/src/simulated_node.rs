@@ -163,16 +163,13 @@ impl SimulatedNode {
                 NodeOutput::Send { end, bytes }
             }
             Effect::Close(conn) => {
-                let known = match self.forget(conn) {
-                    Some(end) => {
-                        outputs.push(NodeOutput::Close { end });
-                        true
-                    }
+                let known = if let Some(end) = self.forget(conn) {
+                    outputs.push(NodeOutput::Close { end });
+                    true
+                } else {
                     // Left before anybody was dialled.
-                    None => {
-                        let dialled = outputs.iter().position(|output| output.dials(conn));
-                        dialled.map(|at| outputs.remove(at)).is_some()
-                    }
+                    let dialled = outputs.iter().position(|output| output.dials(conn));
+                    dialled.map(|at| outputs.remove(at)).is_some()
                 };
                 if known {
                     self.machine.closed(time(now), conn);

@@ -97,8 +97,10 @@ fn judge(cluster: &mut Cluster, request: &Request) {
         Request::CreateVolume { id, .. } => {
             records.volume(*id).is_some() || records.deleted.contains(id)
         }
+        // A create that was sent again, and came late, makes it once more.
         Request::DeleteVolume { volume, .. } => {
-            records.volume(*volume).is_none_or(|volume| volume.spec.deleting)
+            let is_going = |volume: &model::Volume| volume.spec.deleting;
+            records.volume(*volume).is_none_or(is_going) || records.deleted.contains(volume)
         }
         _ => true,
     };
