@@ -68,8 +68,8 @@ pub(crate) struct ConfigProgress {
     under_way: BTreeMap<ConfigWork, (PoolId, Duration)>,
     /// Work that a pool refused, and when.
     failed: BTreeMap<ConfigWork, Duration>,
-    /// Configs whose work is under way, to be answered when it is done.
-    applying: Vec<(Revision, Ticket)>,
+    /// Configs whose work is under way, and since when: to be answered when it is done.
+    applying: Vec<(Revision, Ticket, Duration)>,
     /// Who asked for an inventory too early, and when.
     pub(crate) pending_inventories: Vec<(Ticket, Duration)>,
     /// Exports of pools on the way out.
@@ -91,7 +91,7 @@ impl ConfigProgress {
                 // There may be room now for what was refused before.
                 self.refused.clear();
                 self.failed.clear();
-                self.applying.push((generation, ticket));
+                self.applying.push((generation, ticket, cx.now));
                 cx.needs_settling = true;
             }
             Err(error) => cx.put(Effect::Applied { ticket, result: Err(error) }),
@@ -147,16 +147,22 @@ impl ConfigProgress {
         }
         let admitting = storage.replicas.values().filter_map(|entry| entry.admitting_since);
         let work = self.under_way.values().map(|(_, began)| *began).chain(admitting);
-        let is_patient = |began: &Duration| cx.now < *began + WORK_PATIENCE;
+        let now = cx.now;
+        let is_patient = |began: &Duration| now < *began + WORK_PATIENCE;
         let waits_for_all = cx.params.mutations.leaves_out(NodeMutation::ApplyWaitsForEveryPool);
         let waited_for = work.filter(|began| waits_for_all || is_patient(began)).min();
-        match waited_for {
-            Some(began) => cx.wake_by(began + WORK_PATIENCE),
-            None => {
-                for (generation, ticket) in core::mem::take(&mut self.applying) {
-                    cx.put(Effect::Applied { ticket, result: Ok(generation) });
-                }
+        // Configs may follow one another faster than that, each with new work for a disk that
+        // hangs: none waits longer than its own time for the work of those after it.
+        for (generation, ticket, since) in core::mem::take(&mut self.applying) {
+            if waited_for.is_some() && (waits_for_all || is_patient(&since)) {
+                self.applying.push((generation, ticket, since));
+                cx.wake_by(since + WORK_PATIENCE);
+            } else {
+                cx.put(Effect::Applied { ticket, result: Ok(generation) });
             }
+        }
+        if let Some(began) = waited_for.filter(|_| !self.applying.is_empty()) {
+            cx.wake_by(began + WORK_PATIENCE);
         }
     }
 

@@ -68,6 +68,19 @@ fn a_disk_that_hangs_delays_no_config_of_its_node() {
     passes(HANGS);
 }
 
+/// Each config brings new work for the disk that hangs.
+#[test]
+fn configs_that_follow_one_another_to_a_hanging_disk_are_each_answered() {
+    let create = |number| {
+        let at = 20_200 + number * 700;
+        format!("{}.{:03} create volume v1{number} 1GiB x3\n", at / 1_000, at % 1_000)
+    };
+    let more: String = (0..12).map(create).collect();
+    passes(&format!(
+        "5.000 create volume v1 4GiB x3\n7.000 publish v1 to h1\n20.000 hang p1 for 9s\n{more}"
+    ));
+}
+
 #[test]
 fn a_node_whose_configs_wait_for_every_pool_is_noticed() {
     let report = play(Some(NodeMutation::ApplyWaitsForEveryPool), HANGS);
