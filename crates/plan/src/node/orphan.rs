@@ -21,6 +21,10 @@ pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Op
             waits.push(Wait::OrphanGrace { until });
             continue;
         }
+        // Absence is judged now, whatever was true when it was first seen.
+        if is_named(world, *buried) {
+            continue;
+        }
         match proof(world, view, cluster, *buried) {
             Ok(()) => {
                 let action = Action::CollectOrphan { buried: *buried };
@@ -34,6 +38,15 @@ pub(super) fn rule(world: &World, subject: Subject, waits: &mut Vec<Wait>) -> Op
         }
     }
     None
+}
+
+/// Whether a record knows it after all.
+fn is_named(world: &World, buried: Buried) -> bool {
+    match buried {
+        Buried::Snapshot { snapshot, .. } => world.snapshots.contains_key(&snapshot),
+        Buried::Replica { replica, .. } => world.index.replica_home.contains_key(&replica),
+        Buried::Target { .. } | Buried::Pool { .. } => false,
+    }
 }
 
 /// Whether the store, which does not know it, must have known it: both the orphan's birth and the

@@ -359,6 +359,13 @@ impl World {
         Sign::Add.change_set(&mut self.index.snapshots_of, volume, id);
         touched.insert(Subject::Volume(volume));
         self.snapshots.insert(id, snapshot);
+        // A controller may hear of what is on a disk before it hears of the record that names it.
+        let view = self.volumes.get(&volume);
+        let replicas = view.iter().flat_map(|view| &view.record.layout.replicas);
+        let replicas: Vec<_> = replicas.map(|replica| (replica.node, replica.id)).collect();
+        for (node, replica) in replicas {
+            self.review_orphan(node, replica);
+        }
     }
 
     pub(super) fn remove_snapshot(&mut self, id: SnapshotId, touched: &mut Touched) {

@@ -1,6 +1,8 @@
 //! The rules of a node: gone and back, forgotten, tombstones, orphans.
 
-use model::Subject;
+use fixtures::Scene;
+use model::{Key, Millis, Record, Revision, Subject};
+use plan::World;
 
 use crate::{check_lines, check_plans, settled};
 
@@ -88,6 +90,33 @@ fn a_tombstone_goes_when_its_work_is_seen_done() {
         "node a; tombstone a: replica v/gone",
         &["a: ClearTombstones [Replica v/gone, gone] (Observed)"],
     );
+}
+
+/// RC-6: a controller that heard of a snapshot's copy before it heard of its record does not take
+/// the copy for an orphan later.
+#[test]
+fn a_snapshot_whose_record_is_heard_after_its_copy_is_no_orphan() {
+    let Scene { mut world, names, engines, .. } =
+        Scene::new("node a; pool a1; volume v 1G x1: a1; snapshot s of v: a1");
+    let (node, key) = (names.node("a"), Key::Snapshot(names.snapshot("s")));
+    let record = Record::Snapshot(Box::new(world.snapshots[&names.snapshot("s")].clone()));
+    let hear = |world: &mut World, sequence: u64, has_snapshot: bool| {
+        let mut inventory = engines[&node].clone();
+        inventory.sequence += sequence;
+        if !has_snapshot {
+            inventory.replicas.values_mut().for_each(|replica| replica.snapshots.clear());
+        }
+        world.observe(inventory);
+    };
+    world.remove(&key);
+    hear(&mut world, 1, false);
+    hear(&mut world, 2, true);
+    assert_eq!(world.node(node).unwrap().orphans.len(), 1, "the record is not known yet");
+    world.put(&key, record, Revision(1));
+    world.now = world.now + model::limits::ORPHAN_GRACE + Millis(1);
+    hear(&mut world, 3, true);
+    let plan = plan::plan(&world, Subject::Node(node));
+    assert_eq!((plan.step, plan.waits), (None, Vec::new()));
 }
 
 /// RC-6: an orphan is left alone for a time and until a second look.
