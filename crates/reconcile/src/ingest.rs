@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
 
 use model::{Change, Entry, Key, NodeId, Record, Revision, Subject, Undecodable, VolumeId};
-use plan::Planner;
+use plan::{Planner, World};
 
 use crate::{Effect, Reconciler};
 
@@ -20,6 +20,7 @@ impl<P: Planner> Reconciler<P> {
         for entry in entries {
             self.put(&entry);
         }
+        self.follow_records(&old);
         for view in old.nodes.into_values() {
             if let Some(inventory) = view.inventory {
                 self.world.observe(inventory);
@@ -35,6 +36,25 @@ impl<P: Planner> Reconciler<P> {
         let nodes = self.world.nodes.keys().copied().collect();
         self.replay_early(nodes);
         self.touch_everything();
+    }
+
+    /// Who registered while nothing was heard of the store: whatever was heard of their
+    /// predecessors is old, or this controller would put these on record again.
+    fn follow_records(&mut self, old: &World) {
+        for (id, view) in &old.nodes {
+            let Some(new) = self.world.node(*id) else { continue };
+            let (past, now) = (view.record.layout.instance, new.record.layout.instance);
+            if let Some(past) = past.filter(|past| Some(*past) != now) {
+                self.registry.follow_node(*id, past, now);
+            }
+        }
+        for (id, view) in &old.hosts {
+            let Some(new) = self.world.hosts.get(id) else { continue };
+            let (past, now) = (view.record.layout.instance, new.record.layout.instance);
+            if let Some(past) = past.filter(|past| Some(*past) != now) {
+                self.registry.follow_host(*id, past, now);
+            }
+        }
     }
 
     pub(crate) fn changed(&mut self, revision: Revision, changes: Vec<Change>) {

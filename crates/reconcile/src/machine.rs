@@ -122,9 +122,15 @@ impl<P: Planner> Reconciler<P> {
         self.lead.is_leading()
     }
 
-    /// Nothing is queued, in flight or on its way to an engine.
-    pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.commits.is_empty() && self.delivery.is_idle(&self.world)
+    /// What is queued, in flight or on its way to an engine.
+    pub fn busy_with(&self) -> Option<&'static str> {
+        if !self.queue.is_empty() {
+            return Some("subjects to plan");
+        }
+        if !self.commits.is_empty() {
+            return Some("commits that are not answered");
+        }
+        (!self.delivery.is_idle(&self.world)).then_some("configs on their way")
     }
 
     /// When to hand in a `Tick` at the latest.

@@ -98,6 +98,7 @@ cases![
     paused_leader_is_harmless,
     pool_deleted_while_its_node_is_away,
     pool_in_use_is_not_deleted,
+    process_registered_while_the_store_was_away,
     promote_is_refused_while_a_copy_is_whole,
     promoted_after_the_last_copy_is_gone,
     publish_fails_and_leaves_nothing,

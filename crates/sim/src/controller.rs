@@ -19,8 +19,8 @@ pub trait Brain {
     /// When it wants to be woken at the latest.
     fn next_deadline(&self) -> Option<Time>;
     fn is_leader(&self) -> bool;
-    /// Nothing is queued, in flight or on its way.
-    fn is_idle(&self) -> bool;
+    /// What is queued, in flight or on its way.
+    fn busy_with(&self) -> Option<&'static str>;
     fn world(&self) -> &plan::World;
     fn stats(&self) -> &reconcile::Stats;
 }
@@ -38,8 +38,8 @@ impl<P: plan::Planner> Brain for reconcile::Reconciler<P> {
         Self::is_leader(self)
     }
 
-    fn is_idle(&self) -> bool {
-        Self::is_idle(self)
+    fn busy_with(&self) -> Option<&'static str> {
+        Self::busy_with(self)
     }
 
     fn world(&self) -> &plan::World {

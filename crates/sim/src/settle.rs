@@ -134,8 +134,8 @@ fn lacking(cluster: &Cluster, user: &User, settled: &Settled) -> Option<String> 
     if let Some(why) = world.read_only() {
         return Some(format!("the leader acts: it is read-only, {why}"));
     }
-    if !brain.is_idle() {
-        return Some("the leader rests: it is busy".into());
+    if let Some(what) = brain.busy_with() {
+        return Some(format!("the leader rests: it has {what}"));
     }
     if world.revision < cluster.records.revision {
         return Some("the leader rests: it has not heard of everything".into());

@@ -60,14 +60,8 @@ fn the_wrong_process_on_record_is_doubted_before_its_node_is_dead() {
 fn a_new_process_of_a_host_ends_what_its_predecessor_reported() {
     let (host, first, second) = (HostId::from_u128(1), instance(1), instance(2));
     let mut reconciler = Reconciler::new(Config::new(instance(9), 1));
-    let entry = Entry {
-        key: Key::Host(host).to_string(),
-        value: Record::Host(registered(host, first).into()).encode(),
-        created: Revision(1),
-        modified: Revision(1),
-        lease: None,
-    };
-    let loaded = Event::Loaded { entries: alloc::vec![entry], revision: Revision(1) };
+    let entries = alloc::vec![recorded(host, first, Revision(1))];
+    let loaded = Event::Loaded { entries, revision: Revision(1) };
     reconciler.handle(Time(0), loaded);
     let inventory = HostInventory {
         host,
@@ -83,6 +77,34 @@ fn a_new_process_of_a_host_ends_what_its_predecessor_reported() {
     assert!(reported(&reconciler));
     reconciler.handle(Time(3), Event::HostHeartbeat { host, instance: second });
     assert!(!reported(&reconciler));
+}
+
+/// RS-4: a process that registered while this controller heard nothing of the store is the one that
+/// counts once the store is read anew; its predecessor is not put on record again.
+#[test]
+fn a_store_read_anew_tells_which_process_is_past() {
+    let (host, first, second) = (HostId::from_u128(1), instance(1), instance(2));
+    let mut reconciler = Reconciler::new(Config::new(instance(9), 1));
+    let (name, nqn) = ("h".to_string(), "nqn.h".to_string());
+    let greeting = Event::HostRegistered { host, name, nqn, node: None, instance: first };
+    reconciler.handle(Time(0), greeting);
+    for (revision, instance) in [(1, first), (9, second)] {
+        let entries = alloc::vec![recorded(host, instance, Revision(revision))];
+        let loaded = Event::Loaded { entries, revision: Revision(revision) };
+        reconciler.handle(Time(revision), loaded);
+    }
+    assert_eq!(reconciler.registry.current_host(host), Some(second));
+    assert!(reconciler.registry.is_past(first) && !reconciler.registry.is_past(second));
+}
+
+fn recorded(host: HostId, instance: InstanceId, modified: Revision) -> Entry {
+    Entry {
+        key: Key::Host(host).to_string(),
+        value: Record::Host(registered(host, instance).into()).encode(),
+        created: Revision(1),
+        modified,
+        lease: None,
+    }
 }
 
 fn instance(number: u128) -> InstanceId {

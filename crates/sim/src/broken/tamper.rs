@@ -53,8 +53,8 @@ impl<T: Tamper> Brain for Tampered<T> {
         self.brain.is_leader()
     }
 
-    fn is_idle(&self) -> bool {
-        self.brain.is_idle()
+    fn busy_with(&self) -> Option<&'static str> {
+        self.brain.busy_with()
     }
 
     fn world(&self) -> &World {

@@ -40,8 +40,8 @@ impl Brain for Idle {
         false
     }
 
-    fn is_idle(&self) -> bool {
-        true
+    fn busy_with(&self) -> Option<&'static str> {
+        None
     }
 
     fn world(&self) -> &plan::World {
