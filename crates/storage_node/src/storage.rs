@@ -7,8 +7,10 @@
 //!                 └── Busy ◀┘    └─▶ Importing ◀─────────────────┘
 //!                                   │
 //!                                   ├─▶ Open ─▶ Exported
-//!                                   └─▶ Faulted, Missing, Refused (looked for again)
+//!                                   └─▶ Faulted, Missing, Refused
 //! ```
+//! What is missing or refused is looked for again, now and then and with each config. What is
+//! faulted stays so until the process is started anew: nothing it holds can be trusted before.
 //! A replica exists as long as its pool is open. Sessions of targets reach it through the port, or
 //! by messages from a target of this node.
 
