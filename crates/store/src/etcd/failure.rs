@@ -86,11 +86,14 @@ impl Failure {
     }
 }
 
-/// Whether TLS failed at certificates, ours or theirs. An etcd that does not take ours says
-/// nothing: it hangs up once the connection stands, which one that is away cannot do.
+/// Whether TLS failed at certificates, ours or theirs. An etcd that does not take ours may only hang
+/// up once the connection stands, which one that is away cannot do. Whether its alert is read before
+/// the hang-up is noticed, and by a read or by a write, is a race that nobody decides.
 pub(super) fn is_distrust(reason: &str) -> bool {
-    let words = ["certificate", "fatal alert", "connection closed", "Connection reset"];
-    words.iter().any(|word| reason.contains(word))
+    let reason = reason.to_ascii_lowercase();
+    let told = ["certificate", "fatal alert"];
+    let hung_up = ["connection closed", "connection reset", "broken pipe", "unexpected eof"];
+    told.iter().chain(&hung_up).any(|word| reason.contains(word))
 }
 
 fn was_never_connected(status: &Status) -> bool {

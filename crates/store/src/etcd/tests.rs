@@ -6,7 +6,7 @@ use tonic::{Code, ConnectError, Status};
 use super::{
     Config, Credentials, Etcd, Tls,
     convert::Namespace,
-    failure::{Failure, Refusal},
+    failure::{Failure, Refusal, is_distrust},
     wire::{Event, KeyValue, event::EventType},
 };
 
@@ -48,6 +48,25 @@ fn refusals_are_told_apart() {
     assert_eq!(failure(Code::Unauthenticated, "old"), Failure::TokenEnded);
     let changed = "etcdserver: revision of auth store is old";
     assert_eq!(failure(Code::InvalidArgument, changed), Failure::TokenEnded);
+}
+
+/// TLS 1.3: the client may write before it has read why the server does not take it.
+#[test]
+fn a_hang_up_once_the_connection_stands_is_distrust_whoever_notices_it() {
+    for distrust in [
+        "received fatal alert: CertificateRequired",
+        "invalid peer certificate: UnknownIssuer",
+        "connection error: stream closed because of a broken pipe",
+        "Connection reset by peer (os error 104)",
+        "Broken pipe (os error 32)",
+        "connection closed before message completed",
+        "tls handshake: unexpected EOF during handshake",
+    ] {
+        assert!(is_distrust(distrust), "{distrust}");
+    }
+    for away in ["tcp connect error: Connection refused (os error 111)", "no answer in time"] {
+        assert!(!is_distrust(away), "{away}");
+    }
 }
 
 #[test]
