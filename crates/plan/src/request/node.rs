@@ -49,8 +49,8 @@ pub(super) fn forget(world: &World, id: NodeId) -> Result<Txn, Refusal> {
     change(world, id, |record| record.spec.forgotten = true)
 }
 
-/// The name of the volume if all its healthy copies are among those named. Who is healthy, only the
-/// membership record says.
+/// The name of the volume if all its healthy copies that stay are among those named. Who is healthy,
+/// only the membership record says; one that retires may leave it at any moment.
 pub(super) fn last_copy(
     world: &World,
     volume: model::VolumeId,
@@ -66,6 +66,9 @@ pub(super) fn last_copy(
     if healthy.peek().is_none() {
         return Ok(None);
     }
-    let elsewhere = healthy.any(|replica| !is_named(replica) && !world.is_forgotten(replica));
+    let stays = |replica: &model::Replica| {
+        replica.stage != model::ReplicaStage::Retiring && !world.is_forgotten(replica)
+    };
+    let elsewhere = healthy.any(|replica| !is_named(replica) && stays(replica));
     Ok((!elsewhere).then(|| view.record.meta.name.clone()))
 }

@@ -18,7 +18,7 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
     let enough = kept.len() >= look.wanted();
     for copy in victims(look, &kept) {
         let lost_for_good = copy.loss().is_some_and(|loss| !loss.may_return());
-        let others = look.good().any(|other| other.replica.id != copy.replica.id);
+        let others = staying(look).any(|other| other.replica.id != copy.replica.id);
         if !(enough || lost_for_good && others) {
             continue;
         }
@@ -29,11 +29,16 @@ pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Wh
     None
 }
 
-/// The copies to stay: the good ones, as many as wanted. What only one of them holds of a snapshot
+/// The good copies that are not on their way out. One that retires is no reason to let another go:
+/// the target takes it out of the record as soon as it is told.
+fn staying<'a, 'b>(look: &'b Look<'a>) -> impl Iterator<Item = &'b Copy<'a>> {
+    look.good().filter(|copy| !copy.is_retiring())
+}
+
+/// The copies to keep: the good ones, as many as wanted. What only one of them holds of a snapshot
 /// comes first, then the target's own, then those in the roomiest pools.
 fn kept<'a, 'b>(look: &'b Look<'a>) -> Vec<&'b Copy<'a>> {
-    let mut good: Vec<&Copy<'_>> =
-        look.good().filter(|copy| !copy.is_retiring() && !copy.draining).collect();
+    let mut good: Vec<&Copy<'_>> = staying(look).filter(|copy| !copy.draining).collect();
     if good.len() > look.wanted() {
         let target = look.target().map(|target| target.node);
         good.sort_by_key(|copy| {
@@ -47,14 +52,17 @@ fn kept<'a, 'b>(look: &'b Look<'a>) -> Vec<&'b Copy<'a>> {
     good
 }
 
-/// A fault since the decision to retire may have made the copy needed again.
+/// A fault since the decision to retire may have made the copy needed again. Where no other stays,
+/// one on a drained node is needed too: the drain goes on once its replacement is there.
 fn keep_after_all(look: &Look<'_>, kept: &[&Copy<'_>]) -> Option<(Action, Why)> {
     if kept.len() >= look.wanted() {
         return None;
     }
-    let retired = look.copies.iter().find(|copy| {
-        copy.is_retiring() && copy.healthy && !copy.draining && copy.loss().is_none()
-    })?;
+    let is_last = staying(look).next().is_none();
+    let mut retired = look.copies.iter().filter(|copy| {
+        copy.is_retiring() && copy.healthy && copy.loss().is_none() && (is_last || !copy.draining)
+    });
+    let retired = retired.clone().find(|copy| !copy.draining).or_else(|| retired.next())?;
     let why = Why::Degraded { healthy: kept.len(), wanted: look.wanted() };
     Some((Action::KeepReplica { replica: retired.replica.id }, why))
 }

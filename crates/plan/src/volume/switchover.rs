@@ -13,13 +13,24 @@ use super::{Look, publish, target};
 use crate::{Action, Why};
 
 pub(super) fn rule(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {
-    if !target::wants_successor(look) {
-        return None;
-    }
     match &look.volume.layout.switchover {
-        None => begin(look, waits),
-        Some(switchover) => go_on(look, switchover, waits),
+        None if target::wants_successor(look) => begin(look, waits),
+        Some(switchover) if target::wants_successor(look) || has_successor(look, switchover) => {
+            go_on(look, switchover, waits)
+        }
+        _ => None,
     }
+}
+
+/// The successor is there, though only hosts that leave still need it: the rest is to clear away,
+/// which must not wait for a host that may be silent for ever.
+fn has_successor(look: &Look<'_>, switchover: &Switchover) -> bool {
+    let issued =
+        !matches!(switchover.stage, SwitchoverStage::Init | SwitchoverStage::Errored { .. });
+    let target = look.target().filter(|target| target.stage != TargetStage::Stopping);
+    issued
+        && target::is_needed(look).is_some()
+        && target.is_some_and(|target| target::loss(look, target).is_none())
 }
 
 fn begin(look: &Look<'_>, waits: &mut Vec<Wait>) -> Option<(Action, Why)> {

@@ -396,6 +396,12 @@ fn hardware_with_a_last_copy_is_not_forgotten() {
         "pool a1 holds the last healthy copy of volume v; promote another copy of it, or \
              delete it, first",
     );
+    check(
+        &format!("{TWO} volume v 1G x1 epoch=1: a1, b1 retiring"),
+        node,
+        "node a holds the last healthy copy of volume v; promote another copy of it, or \
+             delete it, first",
+    );
     let other = format!("{TWO} volume v 1G x2 epoch=1: a1, b1");
     check(&other, node, "put node/a");
     check(&other, pool, "put pool/a1");

@@ -72,6 +72,25 @@ fn a_retiring_copy_that_is_needed_again_is_kept() {
     );
 }
 
+/// RC-4: a copy that a drain retires is kept once the other, which was to stay, is lost.
+#[test]
+fn the_last_good_copy_is_kept_though_its_node_is_drained() {
+    let nodes = "node a draining; node c; pool a1 b1; host h; volume v 10G x2 publish=h on=c:";
+    let keeps = "v: KeepReplica v/a1 (Degraded 0 2)";
+    check(
+        &format!("node b dead; {nodes} a1 retiring, b1 gone=990s after=1010s"),
+        &[
+            keeps,
+            "v waits: ReplicaReturns v/b1 1010s",
+            "v waits: NoRoom 10G [(\"not online\", 1), (\"cordoned, drained or leaving\", 1)]",
+        ],
+    );
+    check(
+        &format!("node b forgotten; {nodes} a1 retiring, b1 gone=990s after=1000s"),
+        &[keeps, "v waits: NoRoom 10G [(\"cordoned, drained or leaving\", 2)]"],
+    );
+}
+
 /// RC-4: the last healthy copy is never dropped.
 #[test]
 fn the_last_good_copy_never_goes() {

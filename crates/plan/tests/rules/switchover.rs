@@ -202,6 +202,20 @@ fn a_dead_host_does_not_hold_paths_up() {
     );
 }
 
+/// HA-5: what is left to clear away does not wait for a host that leaves and may be silent for ever.
+#[test]
+fn a_silent_leaving_host_does_not_keep_the_old_target() {
+    let moving = "host h dead; volume v 1G x2 leaving=h on=b epoch=2 from=a@1";
+    let waits = ["v waits: HostSilent h", "v waits: ReplicaReturns v/a1 2000s"];
+    let goes = |text: &str, step: &str| {
+        check(&format!("{DEAD} {moving} {text}: {LOST}"), &[step, waits[0]]);
+    };
+    goes("old=a@1 moving=replace", "v: AdvanceSwitchover DeleteTarget 2 (Switchover(NodeDead))");
+    goes("old=a@1 moving=delete", "v: BuryTargets (Switchover(NodeDead))");
+    goes("moving=delete", "v: FinishSwitchover (Switchover(NodeDead))");
+    check(&format!("{DEAD} {moving} moving=init: {LOST}"), &waits);
+}
+
 /// HA-2: a successor that dies begins again, and the node it died on is tried last.
 #[test]
 fn a_lost_successor_begins_again_with_a_new_epoch() {
