@@ -49,8 +49,8 @@ pub(super) fn forget(world: &World, id: NodeId) -> Result<Txn, Refusal> {
     change(world, id, |record| record.spec.forgotten = true)
 }
 
-/// The name of the volume if all its healthy copies that stay are among those named. Who is healthy,
-/// only the membership record says; one that retires may leave it at any moment.
+/// The name of the volume if all its healthy copies that stay are among those named. Who is
+/// healthy, only the membership record says; one that retires may leave it at any moment.
 pub(super) fn last_copy(
     world: &World,
     volume: model::VolumeId,

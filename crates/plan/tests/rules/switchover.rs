@@ -202,7 +202,7 @@ fn a_dead_host_does_not_hold_paths_up() {
     );
 }
 
-/// HA-5: what is left to clear away does not wait for a host that leaves and may be silent for ever.
+/// HA-5: what is left to clear away does not wait for a leaving host that may be silent for ever.
 #[test]
 fn a_silent_leaving_host_does_not_keep_the_old_target() {
     let moving = "host h dead; volume v 1G x2 leaving=h on=b epoch=2 from=a@1";

@@ -86,9 +86,9 @@ impl Failure {
     }
 }
 
-/// Whether TLS failed at certificates, ours or theirs. An etcd that does not take ours may only hang
-/// up once the connection stands, which one that is away cannot do. Whether its alert is read before
-/// the hang-up is noticed, and by a read or by a write, is a race that nobody decides.
+/// Whether TLS failed at certificates, ours or theirs. An etcd that does not take ours may only
+/// hang up once the connection stands, which one that is away cannot do. Whether its alert is read
+/// before the hang-up is noticed, and by a read or by a write, is a race that nobody decides.
 pub(super) fn is_distrust(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     let told = ["certificate", "fatal alert"];
