@@ -33,8 +33,21 @@ pub(crate) struct Detector {
 
 #[derive(Clone, Copy, Debug)]
 struct Heard {
+    /// Of it, by its own words or by what a host does through it.
     at: Time,
+    /// By words of the process that is on record.
+    spoke: Time,
     closed: bool,
+}
+
+impl Heard {
+    const fn speaking(now: Time) -> Self {
+        Self { at: now, spoke: now, closed: false }
+    }
+
+    const fn closed(now: Time) -> Self {
+        Self { at: now, spoke: now, closed: true }
+    }
 }
 
 impl Detector {
@@ -53,10 +66,11 @@ impl Detector {
     }
 
     /// It has missed more than one heartbeat. Well before that counts as death, or a node whose
-    /// wrong process is on record would be given up though its right one speaks.
+    /// wrong process is on record would be given up though its right one speaks. What hosts do
+    /// through it tells nothing of who that is.
     fn is_quiet(&self, heard: Option<&Heard>, now: Time) -> bool {
         let listened = now.since(self.since) >= LATE_AFTER;
-        listened && heard.is_none_or(|heard| now.since(heard.at) >= LATE_AFTER)
+        listened && heard.is_none_or(|heard| now.since(heard.spoke) >= LATE_AFTER)
     }
 
     fn verdict(&self, heard: Option<&Heard>, known: Liveness, now: Time) -> Liveness {
@@ -197,8 +211,12 @@ impl<P: Planner> Reconciler<P> {
             self.registry.revive_node(node, instance);
             self.queue.push(Subject::Node(node));
         }
+        let on_record = self.world.node(node).and_then(|view| view.record.layout.instance);
+        if self.registry.node_confirmed(node, instance, on_record) {
+            self.queue.push(Subject::Node(node));
+        }
         self.detector.news |= self.world.liveness(node) != Liveness::Alive;
-        self.detector.nodes.insert(node, Heard { at: self.now, closed: false });
+        self.detector.nodes.insert(node, Heard::speaking(self.now));
         true
     }
 
@@ -210,6 +228,10 @@ impl<P: Planner> Reconciler<P> {
             self.registry.revive_host(host, instance);
             self.queue.push(Subject::Host(host));
         }
+        let on_record = self.world.hosts.get(&host).and_then(|view| view.record.layout.instance);
+        if self.registry.host_confirmed(host, instance, on_record) {
+            self.queue.push(Subject::Host(host));
+        }
         let known = self.world.hosts.get(&host);
         let is_new = known.is_some_and(|view| view.record.layout.instance != Some(instance));
         self.detector.news |= known.is_none_or(|view| view.liveness != Liveness::Alive);
@@ -218,14 +240,14 @@ impl<P: Planner> Reconciler<P> {
             let touched = self.world.forget_host_seen(host);
             self.touch(touched);
         }
-        self.detector.hosts.insert(host, Heard { at: self.now, closed: false });
+        self.detector.hosts.insert(host, Heard::speaking(self.now));
         true
     }
 
     pub(crate) fn node_closed(&mut self, node: NodeId, instance: InstanceId) {
         let known = self.world.node(node).and_then(|view| view.record.layout.instance);
         if self.registry.current_node(node).or(known) == Some(instance) {
-            self.detector.nodes.insert(node, Heard { at: self.now, closed: true });
+            self.detector.nodes.insert(node, Heard::closed(self.now));
             self.detector.news = true;
         }
     }
@@ -233,7 +255,7 @@ impl<P: Planner> Reconciler<P> {
     pub(crate) fn host_closed(&mut self, host: HostId, instance: InstanceId) {
         let known = self.world.hosts.get(&host).and_then(|view| view.record.layout.instance);
         if self.registry.current_host(host).or(known) == Some(instance) {
-            self.detector.hosts.insert(host, Heard { at: self.now, closed: true });
+            self.detector.hosts.insert(host, Heard::closed(self.now));
             self.detector.news = true;
         }
     }

@@ -21,6 +21,7 @@ impl<P: Planner> Reconciler<P> {
             self.put(&entry);
         }
         self.follow_records(&old);
+        self.registry.doubt(&self.world);
         for view in old.nodes.into_values() {
             if let Some(inventory) = view.inventory {
                 self.world.observe(inventory);

@@ -32,6 +32,32 @@ struct Registered {
     contact: String,
     instance: InstanceId,
     node: Option<NodeId>,
+    /// It was heard before the store was read, which knows of another: either may be the older. It
+    /// is put on record when it speaks again.
+    is_doubtful: bool,
+}
+
+impl Registered {
+    /// One that speaks; true if it was in doubt and is not on record.
+    fn confirmed(&mut self, speaks: InstanceId, on_record: Option<InstanceId>) -> bool {
+        if !self.is_doubtful || speaks != self.instance && Some(speaks) != on_record {
+            return false;
+        }
+        self.is_doubtful = false;
+        self.instance = speaks;
+        Some(speaks) != on_record
+    }
+
+    fn doubt(&mut self, on_record: Option<InstanceId>) {
+        self.is_doubtful = on_record.is_some_and(|on_record| on_record != self.instance);
+    }
+
+    /// The store says that another process followed this one.
+    fn follow(&mut self, past: InstanceId, now: InstanceId) {
+        if self.instance == past {
+            (self.instance, self.is_doubtful) = (now, false);
+        }
+    }
 }
 
 impl Registry {
@@ -75,21 +101,53 @@ impl Registry {
     /// The store says that another process of the node registered: whatever was heard before it is
     /// old.
     pub(crate) fn follow_node(&mut self, node: NodeId, past: InstanceId, now: Option<InstanceId>) {
-        self.retire(past);
-        if let (Some(registered), Some(now)) = (self.nodes.get_mut(&node), now)
-            && registered.instance == past
-        {
-            registered.instance = now;
+        self.succeed(past, now);
+        if let (Some(registered), Some(now)) = (self.nodes.get_mut(&node), now) {
+            registered.follow(past, now);
         }
     }
 
     pub(crate) fn follow_host(&mut self, host: HostId, past: InstanceId, now: Option<InstanceId>) {
-        self.retire(past);
-        if let (Some(registered), Some(now)) = (self.hosts.get_mut(&host), now)
-            && registered.instance == past
-        {
-            registered.instance = now;
+        self.succeed(past, now);
+        if let (Some(registered), Some(now)) = (self.hosts.get_mut(&host), now) {
+            registered.follow(past, now);
         }
+    }
+
+    /// One that was on record by mistake may be followed by the one before it.
+    fn succeed(&mut self, past: InstanceId, now: Option<InstanceId>) {
+        self.retire(past);
+        self.past.retain(|past| Some(*past) != now);
+    }
+
+    /// The store was read: of those that were heard before, and that are not on record, nobody
+    /// knows whether they came before or after the ones that are.
+    pub(crate) fn doubt(&mut self, world: &World) {
+        for (id, registered) in &mut self.nodes {
+            registered.doubt(world.node(*id).and_then(|view| view.record.layout.instance));
+        }
+        for (id, registered) in &mut self.hosts {
+            registered.doubt(world.hosts.get(id).and_then(|view| view.record.layout.instance));
+        }
+    }
+
+    /// True if it is to be put on record now.
+    pub(crate) fn node_confirmed(
+        &mut self,
+        node: NodeId,
+        speaks: InstanceId,
+        on_record: Option<InstanceId>,
+    ) -> bool {
+        self.nodes.get_mut(&node).is_some_and(|it| it.confirmed(speaks, on_record))
+    }
+
+    pub(crate) fn host_confirmed(
+        &mut self,
+        host: HostId,
+        speaks: InstanceId,
+        on_record: Option<InstanceId>,
+    ) -> bool {
+        self.hosts.get_mut(&host).is_some_and(|it| it.confirmed(speaks, on_record))
     }
 
     /// A process that was taken for past is the one that speaks.
@@ -139,7 +197,8 @@ impl<P: Planner> Reconciler<P> {
         if !self.node_heard(node, instance) {
             return;
         }
-        let registered = Registered { name, contact: address, instance, node: None };
+        let registered =
+            Registered { name, contact: address, instance, node: None, is_doubtful: false };
         if let Some(old) = self.registry.nodes.insert(node, registered)
             && old.instance != instance
         {
@@ -160,7 +219,7 @@ impl<P: Planner> Reconciler<P> {
         if !self.host_heard(host, instance) {
             return;
         }
-        let registered = Registered { name, contact: nqn, instance, node };
+        let registered = Registered { name, contact: nqn, instance, node, is_doubtful: false };
         if let Some(old) = self.registry.hosts.insert(host, registered)
             && old.instance != instance
         {
@@ -208,7 +267,8 @@ impl<P: Planner> Reconciler<P> {
             return Some(if taken { txn } else { txn.put(name, named, Revision::ZERO) });
         };
         let old = &view.record;
-        if old.layout.instance == Some(registered.instance) || old.spec.forgotten {
+        let is_known = old.layout.instance == Some(registered.instance);
+        if is_known || old.spec.forgotten || registered.is_doubtful {
             return None;
         }
         let mut new = old.clone();
@@ -218,7 +278,7 @@ impl<P: Planner> Reconciler<P> {
         Some(Txn::default().put(Key::Node(id), Record::Node(new.into()), old.meta.revision))
     }
 
-    fn host_registration(&self, id: HostId) -> Option<Txn> {
+    pub(crate) fn host_registration(&self, id: HostId) -> Option<Txn> {
         let registered = self.registry.hosts.get(&id)?;
         if self.world.quarantine(Subject::Host(id)).is_some() {
             return None;
@@ -236,7 +296,7 @@ impl<P: Planner> Reconciler<P> {
             let key = Key::Host(id);
             return Some(Txn::default().put(key, Record::Host(host.into()), Revision::ZERO));
         };
-        if view.record.layout.instance == instance {
+        if view.record.layout.instance == instance || registered.is_doubtful {
             return None;
         }
         let mut new = view.record.clone();
@@ -257,6 +317,7 @@ impl<P: Planner> Reconciler<P> {
             && registered.instance != instance
         {
             let old = core::mem::replace(&mut registered.instance, instance);
+            registered.is_doubtful = false;
             self.registry.retire(old);
             self.queue.push(Subject::Node(node));
         }

@@ -99,6 +99,7 @@ cases![
     paused_leader_is_harmless,
     pool_deleted_while_its_node_is_away,
     pool_in_use_is_not_deleted,
+    process_heard_before_the_store_was_read,
     process_registered_while_the_store_was_away,
     promote_is_refused_while_a_copy_is_whole,
     promoted_after_the_last_copy_is_gone,

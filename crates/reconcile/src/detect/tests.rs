@@ -22,7 +22,7 @@ fn after_a_pause(until: Time) -> Detector {
 fn an_old_verdict_of_death_is_not_kept_over_a_pause() {
     let now = Time(10 * DEAD);
     let detector = after_a_pause(now);
-    let heard = Heard { at: Time(DEAD), closed: false };
+    let heard = Heard::speaking(Time(DEAD));
     let verdict = |known, now| detector.verdict(Some(&heard), known, now);
     assert_eq!(verdict(Liveness::Dead, now), Liveness::Unknown);
     assert_eq!(verdict(Liveness::Unknown, now), Liveness::Unknown);
@@ -36,7 +36,7 @@ fn an_old_verdict_of_death_is_not_kept_over_a_pause() {
 fn a_closed_stream_outlasts_a_pause() {
     let now = Time(10 * DEAD);
     let detector = after_a_pause(now);
-    let closed = Heard { at: Time(DEAD), closed: true };
+    let closed = Heard::closed(Time(DEAD));
     assert_eq!(detector.verdict(Some(&closed), Liveness::Dead, now), Liveness::Dead);
 }
 
@@ -46,7 +46,7 @@ fn the_wrong_process_on_record_is_doubted_before_its_node_is_dead() {
     let mut detector = Detector::default();
     let beats = (0..10).map(|beat| Time(beat * model::limits::HEARTBEAT_EVERY.0));
     beats.for_each(|at| detector.begin_turn(at));
-    let heard = Heard { at: Time(2_000), closed: false };
+    let heard = Heard::speaking(Time(2_000));
     let at = |late: u64| Time(2_000 + late);
     assert!(!detector.is_quiet(Some(&heard), at(model::limits::HEARTBEAT_EVERY.0)));
     let doubted = (0..DEAD).find(|late| detector.is_quiet(Some(&heard), at(*late))).unwrap();
@@ -95,6 +95,59 @@ fn a_store_read_anew_tells_which_process_is_past() {
     }
     assert_eq!(reconciler.registry.current_host(host), Some(second));
     assert!(reconciler.registry.is_past(first) && !reconciler.registry.is_past(second));
+}
+
+/// RS-4: one that spoke before the store was read may be older than the one that is on record:
+/// whoever speaks next is the one.
+#[test]
+fn a_process_heard_before_the_store_was_read_is_put_on_record_only_if_it_speaks_again() {
+    let (host, early, on_record) = (HostId::from_u128(1), instance(1), instance(2));
+    for speaks in [early, on_record] {
+        let mut reconciler = Reconciler::new(Config::new(instance(9), 1));
+        let (name, nqn) = ("h".to_string(), "nqn.h".to_string());
+        let greeting = Event::HostRegistered { host, name, nqn, node: None, instance: early };
+        reconciler.handle(Time(0), greeting);
+        let entries = alloc::vec![recorded(host, on_record, Revision(1))];
+        reconciler.handle(Time(1), Event::Loaded { entries, revision: Revision(1) });
+        assert!(reconciler.host_registration(host).is_none(), "nobody knows yet");
+        reconciler.handle(Time(2), Event::HostHeartbeat { host, instance: speaks });
+        assert_eq!(reconciler.registry.current_host(host), Some(speaks));
+        let is_changed = reconciler.host_registration(host).is_some();
+        assert_eq!(is_changed, speaks == early);
+    }
+}
+
+/// RS-4: one that was put on record by mistake, and is followed by the right one again, leaves no
+/// doubt about that one.
+#[test]
+fn who_is_on_record_again_is_not_past() {
+    let (host, right, wrong) = (HostId::from_u128(1), instance(1), instance(2));
+    let mut reconciler = Reconciler::new(Config::new(instance(9), 1));
+    for (revision, instance) in [(1, right), (2, wrong), (3, right)] {
+        let entries = alloc::vec![recorded(host, instance, Revision(revision))];
+        let loaded = Event::Loaded { entries, revision: Revision(revision) };
+        reconciler.handle(Time(revision), loaded);
+    }
+    assert!(reconciler.registry.is_past(wrong) && !reconciler.registry.is_past(right));
+}
+
+/// HA-7: what hosts do through a node keeps it alive, and does not speak for the process that is
+/// on record.
+#[test]
+fn progress_through_a_node_does_not_hide_that_its_process_is_silent() {
+    let mut detector = Detector::default();
+    let node = NodeId::from_u128(1);
+    detector.nodes.insert(node, Heard::speaking(Time(0)));
+    let beats = (0..40).map(|beat| Time(beat * model::limits::HEARTBEAT_EVERY.0));
+    let mut now = Time(0);
+    for at in beats {
+        detector.begin_turn(at);
+        detector.heard_through(node, at);
+        now = at;
+    }
+    let heard = detector.nodes.get(&node);
+    assert!(detector.is_quiet(heard, now));
+    assert_eq!(detector.verdict(heard, Liveness::Alive, now), Liveness::Alive);
 }
 
 fn recorded(host: HostId, instance: InstanceId, modified: Revision) -> Entry {
