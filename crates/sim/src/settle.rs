@@ -224,7 +224,7 @@ fn unfinished(
     if layout.switchover.is_some() || !layout.old_targets.is_empty() {
         return Some(format!("switchovers end: {name} is in one: {waits}"));
     }
-    if layout.exposed != volume.spec.size {
+    if layout.exposed != volume.spec.size && truth::can_grow(cluster, volume) {
         return Some(format!("volumes grow: {name} does not: {waits}"));
     }
     if let Some(words) = truth::unshared(cluster, volume) {

@@ -53,6 +53,19 @@ fn misled(cluster: &Cluster, world: &plan::World) -> Option<String> {
     Some(format!("the leader knows who lives: {party} is {liveness:?} to it"))
 }
 
+/// Whether there is room for what it is to become. Snapshots and thin volumes may take it after a
+/// resize was accepted; then it waits until somebody makes room.
+pub(super) fn can_grow(cluster: &Cluster, volume: &Volume) -> bool {
+    volume.layout.replicas.iter().all(|replica| {
+        let disk = open_disk(cluster, replica.node, replica.pool);
+        let copy = cluster.copy(replica.id);
+        disk.zip(copy).is_some_and(|(disk, copy)| {
+            let growth = volume.spec.size.saturating_sub(copy.size);
+            copy.thin || growth <= disk.free()
+        })
+    })
+}
+
 /// Copies that are being made, whatever else their volumes wait for. One whose pool is full waits
 /// for room.
 fn copying(cluster: &Cluster) -> Option<String> {
