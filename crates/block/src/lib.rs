@@ -10,9 +10,11 @@ extern crate alloc;
 mod bitmap;
 mod buffer;
 mod buffers;
+mod durability;
 mod extent;
 
 pub use bitmap::Bitmap;
 pub use buffer::Buffer;
 pub use buffers::Buffers;
+pub use durability::Durability;
 pub use extent::{BLOCK, Extent, REGION, regions};

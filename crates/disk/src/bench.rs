@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use nvme::{Op, Status};
 
 use crate::{Client, ClientError, Done};
@@ -79,7 +79,7 @@ pub fn run(client: &mut Client, bench: &Bench) -> Result<Speed, BenchError> {
             let extent = Extent::new(at * u64::from(bench.blocks), bench.blocks);
             let op = if bench.is_write {
                 since_flush += 1;
-                Op::Write { extent, data: data.clone(), fua: false }
+                Op::Write { extent, data: data.clone(), durability: Volatile }
             } else {
                 Op::Read { extent }
             };

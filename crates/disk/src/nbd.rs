@@ -11,7 +11,7 @@ mod turns;
 pub(crate) mod wire;
 mod work;
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability};
 
 use self::wire::{Flags, Opt, Rep};
 pub use self::{
@@ -46,7 +46,7 @@ enum State {
     Data {
         cookie: u64,
         span: Span,
-        fua: bool,
+        durability: Durability,
         /// Of whole blocks; the payload has its place in them.
         data: Buffer,
         got: usize,
@@ -74,16 +74,16 @@ pub enum Op {
         span: Span,
         /// Every block that the span touches, with the payload in its place.
         data: Buffer,
-        fua: bool,
+        durability: Durability,
     },
     Zero {
         span: Span,
         may_deallocate: bool,
-        fua: bool,
+        durability: Durability,
     },
     Trim {
         span: Span,
-        fua: bool,
+        durability: Durability,
     },
     Flush,
 }
@@ -153,7 +153,7 @@ impl Nbd {
     /// Gives payload to the write that waits for it; what is left is the next message.
     fn take_data<'a>(&mut self, bytes: &'a [u8], requests: &mut Vec<Request>) -> &'a [u8] {
         match &mut self.state {
-            State::Data { cookie, span, fua, data, got } => {
+            State::Data { cookie, span, durability, data, got } => {
                 let take = bytes.len().min(span.len as usize - *got);
                 if let Some(to) = data.get_mut() {
                     let at = span.head() + *got;
@@ -161,7 +161,7 @@ impl Nbd {
                 }
                 *got += take;
                 if *got == span.len as usize {
-                    let op = Op::Write { span: *span, data: data.clone(), fua: *fua };
+                    let op = Op::Write { span: *span, data: data.clone(), durability: *durability };
                     requests.push(Request { cookie: *cookie, op });
                     self.state = State::Requests;
                 }
@@ -254,7 +254,7 @@ impl Nbd {
         if len > REQUEST_MAX && matches!(kind, wire::READ | wire::WRITE) {
             return Err(NbdError::RequestTooLarge { size: len });
         }
-        let fua = flags.contains(Flags::FUA);
+        let durability = Durability::from_fua(flags.contains(Flags::FUA));
         let refused = match (kind, self.span(offset, len)) {
             (wire::DISC, _) => {
                 self.state = State::Ended;
@@ -271,16 +271,16 @@ impl Nbd {
             }
             (wire::WRITE, Ok(span)) => {
                 let data = Buffer::zeroed(span.covering_bytes());
-                self.state = State::Data { cookie, span, fua, data, got: 0 };
+                self.state = State::Data { cookie, span, durability, data, got: 0 };
                 None
             }
             (wire::TRIM, Ok(span)) => {
-                requests.push(Request { cookie, op: Op::Trim { span, fua } });
+                requests.push(Request { cookie, op: Op::Trim { span, durability } });
                 None
             }
             (wire::WRITE_ZEROES, Ok(span)) => {
                 let may_deallocate = !flags.contains(Flags::NO_HOLE);
-                let op = Op::Zero { span, may_deallocate, fua };
+                let op = Op::Zero { span, may_deallocate, durability };
                 requests.push(Request { cookie, op });
                 None
             }

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability, Extent};
 use nvme::{Code, Op, Reply, Status};
 
 use crate::{ClientError, Done, nbd::wire};
@@ -189,13 +189,13 @@ impl Drop for NbdClient {
 
 /// Writes the head of a request; the bytes that its answer will carry, if NBD knows it.
 fn ask(out: &mut Vec<u8>, cookie: u64, op: &Op) -> Option<usize> {
-    let fua = |fua: bool| if fua { wire::Flags::FUA } else { 0 };
+    let fua = |now: &Durability| if now.is_durable() { wire::Flags::FUA } else { 0 };
     let (kind, flags, extent) = match op {
         Op::Read { extent } => (wire::READ, 0, *extent),
-        Op::Write { extent, fua: now, .. } => (wire::WRITE, fua(*now), *extent),
-        Op::Zero { extent, deallocate, fua: now } => {
+        Op::Write { extent, durability, .. } => (wire::WRITE, fua(durability), *extent),
+        Op::Zero { extent, deallocate, durability } => {
             let hole = if *deallocate { 0 } else { wire::Flags::NO_HOLE };
-            (wire::WRITE_ZEROES, fua(*now) | hole, *extent)
+            (wire::WRITE_ZEROES, fua(durability) | hole, *extent)
         }
         Op::Flush => (wire::FLUSH, 0, Extent::new(0, 0)),
         _ => return None,

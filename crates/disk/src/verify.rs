@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use nvme::{Op, Reply, Status};
 
 use crate::{
@@ -254,7 +254,7 @@ impl<'a, D: Device> Runner<'a, D> {
                 fill_block(bytes, self.ledger.seed(), block, *count);
             }
         }
-        self.submit(Open::Write(extent, counts), Op::Write { extent, data, fua: false });
+        self.submit(Open::Write(extent, counts), Op::Write { extent, data, durability: Volatile });
         Ok(())
     }
 

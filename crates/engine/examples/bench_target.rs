@@ -98,7 +98,9 @@ fn fill(client: &mut Client) -> Result<(), Box<dyn Error>> {
         let blocks = step.min(u32::try_from(client.blocks() - start)?);
         let data = data.slice(0..blocks as usize * block::BLOCK);
         let extent = block::Extent::new(start, blocks);
-        client.run(nvme::Op::Write { extent, data, fua: false })?.map_err(|e| format!("{e:?}"))?;
+        client
+            .run(nvme::Op::Write { extent, data, durability: block::Durability::Volatile })?
+            .map_err(|e| format!("{e:?}"))?;
     }
     client.run(nvme::Op::Flush)?.map_err(|e| format!("{e:?}"))?;
     Ok(())

@@ -83,8 +83,8 @@ impl Disks {
                 let buffer = buffer.unwrap_or_else(|| Buffer::zeroed(len));
                 Op::Read { disk, offset, buffer }
             }
-            Io::Write { offset, data, dsync } => {
-                Op::Write { disk, offset, data: data.into(), dsync }
+            Io::Write { offset, data, durability } => {
+                Op::Write { disk, offset, data: data.into(), durability }
             }
             Io::Sync => Op::Sync { disk },
             Io::Discard { offset, len } => Op::Discard { disk, offset, len },

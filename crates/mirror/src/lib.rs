@@ -29,4 +29,4 @@ pub use target::{
     Target, Why,
 };
 pub use times::{Geometry, Throttle, Times};
-pub use wire::{Answer, Class, Fault, Frozen, Piece, Request, State};
+pub use wire::{Answer, Fault, Frozen, Piece, Request, State};

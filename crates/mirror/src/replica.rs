@@ -19,14 +19,13 @@ use alloc::{
     vec::Vec,
 };
 
-use block::{Bitmap, Extent};
+use block::{Bitmap, Durability, Extent};
 use model::{AttemptId, Epoch, InstanceId, ReplicaId, SnapshotId};
 use pool::{Absent, Boot, Header, Note};
 
 use self::{fence::Fencing, flush::Flushes, io::Held};
 use crate::{
-    Answer, Class, Fault, Frozen, Geometry, Piece, Request, State, flaw::Flawed,
-    in_flight::InFlight,
+    Answer, Fault, Frozen, Geometry, Piece, Request, State, flaw::Flawed, in_flight::InFlight,
 };
 
 /// What the disk is to do. Results come back in any order.
@@ -44,11 +43,11 @@ pub enum DiskOp<D> {
     Write {
         extent: Extent,
         data: D,
-        class: Class,
+        durability: Durability,
     },
     Zero {
         extent: Extent,
-        class: Class,
+        durability: Durability,
     },
     /// Everything that was done before it was asked for becomes durable.
     Flush,
@@ -241,14 +240,14 @@ impl<D: Clone> Replica<D> {
             Request::Fetch { extent, image, since } => {
                 self.run(by, What::Read, DiskOp::Fetch { extent, image, since }, out);
             }
-            Request::Write { extent, data, class } => {
-                let op = DiskOp::Write { extent, data, class };
-                self.write((session, tag), extent, class, op, out);
+            Request::Write { extent, data, durability } => {
+                let op = DiskOp::Write { extent, data, durability };
+                self.write((session, tag), extent, op, out);
             }
-            Request::Zero { extent, class } => {
-                let op = DiskOp::Zero { extent, class };
-                self.write((session, tag), extent, class, op, out);
+            Request::Zero { extent, durability } => {
+                self.write((session, tag), extent, DiskOp::Zero { extent, durability }, out);
             }
+            Request::Resync(piece) => self.resync((session, tag), piece, out),
             Request::Flush => self.flush(session, tag, out),
             Request::Roster { roster, members, absent, intact } => {
                 let intact = (intact || self.is_intact()).then_some(self.boot);

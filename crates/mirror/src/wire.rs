@@ -5,7 +5,7 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-use block::Extent;
+use block::{Durability, Extent};
 use model::{AttemptId, Epoch, InstanceId, ReplicaId, Roster, SnapshotId};
 use pool::{Absent, Header};
 use serde::{Deserialize, Serialize};
@@ -31,12 +31,12 @@ pub enum Request<D> {
     Write {
         extent: Extent,
         data: D,
-        class: Class,
+        durability: Durability,
     },
     /// Reads as zeros from now on; the space is given back.
     Zero {
         extent: Extent,
-        class: Class,
+        durability: Durability,
     },
     Flush,
     /// The membership changed. `absent` is whole. With `intact` the replica holds every
@@ -71,16 +71,8 @@ pub enum Request<D> {
     },
     /// The target stops cleanly.
     Stop,
-}
-
-/// Why a block is written. The rules are the same for all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Class {
-    Plain,
-    /// Durable before it is done.
-    Durable,
-    /// Part of a copy, which gives way to what hosts ask for.
-    Copy,
+    /// What another replica has there, as it was fetched: written, or zeroed.
+    Resync(Piece<D>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +109,7 @@ impl Frozen {
 }
 
 /// A part of what was fetched.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Piece<D> {
     pub extent: Extent,
     /// `None`: nothing was ever written there, or it was taken back.

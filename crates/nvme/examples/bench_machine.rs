@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use nvme::{
     Digests, Op, Reply, initiator,
     reservation::Reservations,
@@ -112,7 +112,7 @@ impl Bench {
             while sent - self.done < depth {
                 let extent = Extent::new(sent * 7919 % (BLOCKS - 64), blocks);
                 let op = if is_write {
-                    Op::Write { extent, data: data.clone(), fua: false }
+                    Op::Write { extent, data: data.clone(), durability: Volatile }
                 } else {
                     Op::Read { extent }
                 };

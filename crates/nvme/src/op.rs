@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability, Extent};
 
 use crate::reservation;
 
@@ -15,8 +15,7 @@ pub enum Op {
     Write {
         extent: Extent,
         data: Buffer,
-        /// Durable when it is answered.
-        fua: bool,
+        durability: Durability,
     },
     /// Everything answered before is durable when this is answered.
     Flush,
@@ -24,7 +23,7 @@ pub enum Op {
         extent: Extent,
         /// The space may be given back.
         deallocate: bool,
-        fua: bool,
+        durability: Durability,
     },
     Deallocate {
         extents: Vec<Extent>,

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use model::{PoolId, ReplicaId, Revision, VolumeId};
 use pool::{
     Boot, Flaws, Format, FormatOptions, FormatStep, Image, Import, ImportOptions, ImportStep, Io,
@@ -129,7 +129,7 @@ fn main() {
         replica: REPLICA,
         extent: spread(number),
         data: page.clone(),
-        fua: false,
+        durability: Volatile,
     };
     measure("first write, 4 KiB", blocks, write, &mut pool, &mut disk);
     pool.submit(RequestId(0), Request::Flush);

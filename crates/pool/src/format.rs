@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability};
 use model::PoolId;
 
 use crate::{
@@ -172,7 +172,7 @@ impl Format {
     }
 
     fn write(&mut self, block: u64, data: Buffer) {
-        let io = Io::Write { offset: block * BLOCK as u64, data, dsync: false };
+        let io = Io::Write { offset: block * BLOCK as u64, data, durability: Durability::Volatile };
         self.window.push(OTHER, io);
     }
 
@@ -209,7 +209,7 @@ pub fn erase(blocks: u64) -> Vec<Io> {
     let write = |block: u64| Io::Write {
         offset: block * BLOCK as u64,
         data: Buffer::zeroed(BLOCK),
-        dsync: false,
+        durability: Durability::Volatile,
     };
     let mut ios: Vec<Io> = Geometry::superblocks(blocks).into_iter().map(write).collect();
     ios.push(Io::Sync);

@@ -282,11 +282,11 @@ impl Pool {
         match what {
             Request::Read { image, extent } => self.admit_read(request, image, extent, false),
             Request::Hash { image, extent } => self.admit_read(request, image, extent, true),
-            Request::Write { replica, extent, data, fua } => {
-                self.admit_write(request, replica, extent, data, fua)
+            Request::Write { replica, extent, data, durability } => {
+                self.admit_write(request, replica, extent, data, durability)
             }
-            Request::Zero { replica, extent, fua } => {
-                self.admit_zero(request, replica, extent, fua)
+            Request::Zero { replica, extent, durability } => {
+                self.admit_zero(request, replica, extent, durability)
             }
             Request::Flush => {
                 self.admit_flush(request);

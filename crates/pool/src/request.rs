@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability, Extent};
 use model::{AttemptId, Mark, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
 
 use crate::Note;
@@ -28,18 +28,18 @@ pub enum Request {
         image: Image,
         extent: Extent,
     },
-    /// Answered when a crash of the process can no longer lose it; with `fua`, when nothing can.
+    /// Answered when a crash of the process can no longer lose it; if durable, when nothing can.
     Write {
         replica: ReplicaId,
         extent: Extent,
         data: Buffer,
-        fua: bool,
+        durability: Durability,
     },
     /// Reads as zeros from now on, and its space is given back. Durable as a write is.
     Zero {
         replica: ReplicaId,
         extent: Extent,
-        fua: bool,
+        durability: Durability,
     },
     /// Every write answered before is durable when this is answered.
     Flush,
@@ -131,11 +131,10 @@ pub enum Io {
         offset: u64,
         len: usize,
     },
-    /// With `dsync` it completes when it is durable.
     Write {
         offset: u64,
         data: Buffer,
-        dsync: bool,
+        durability: Durability,
     },
     /// Makes durable every write that completed before it was given out.
     Sync,

@@ -166,9 +166,9 @@ impl SimDisk {
             }
             Io::Sync if self.fails.syncs => Err(REFUSED),
             Io::Read { offset, len } => self.read(*offset, *len).map(Some).ok_or(REFUSED),
-            Io::Write { offset, data, dsync } => {
+            Io::Write { offset, data, durability } => {
                 self.write(index(*offset), data.bytes());
-                if *dsync {
+                if durability.is_durable() {
                     self.settle(index(*offset) / SECTOR, data.len() / SECTOR);
                 }
                 Ok(None)

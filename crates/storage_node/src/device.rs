@@ -114,13 +114,13 @@ fn run_disk(disk: DiskId, op: Op) -> DeviceStep {
             Ok(len) => io(Io::Read { offset: extent.offset(), len }),
             Err(_) => refused(Code::InvalidField),
         },
-        Op::Write { extent, data, fua } => {
-            io(Io::Write { offset: extent.offset(), data, dsync: fua })
+        Op::Write { extent, data, durability } => {
+            io(Io::Write { offset: extent.offset(), data, durability })
         }
-        Op::Zero { extent, fua, .. } => match usize::try_from(extent.bytes()) {
+        Op::Zero { extent, durability, .. } => match usize::try_from(extent.bytes()) {
             Ok(len) => {
                 let data = Buffer::zeroed(len);
-                io(Io::Write { offset: extent.offset(), data, dsync: fua })
+                io(Io::Write { offset: extent.offset(), data, durability })
             }
             Err(_) => refused(Code::InvalidField),
         },

@@ -1,6 +1,6 @@
 //! An operation under way, and what an answer of the kernel means for it: the same on each backend.
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability};
 use rustix::io::Errno;
 
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) struct Flight {
 #[derive(Debug)]
 pub(crate) enum Work {
     Read { disk: Disk, offset: u64, buffer: Buffer },
-    Write { disk: Disk, offset: u64, data: Data, dsync: bool },
+    Write { disk: Disk, offset: u64, data: Data, durability: Durability },
     Sync { disk: Disk },
     Discard { disk: Disk, offset: u64, len: u64 },
     Accept { listener: Listener },
@@ -186,11 +186,11 @@ fn start(op: Op) -> Result<Work, Outcome> {
                 None => Ok(Work::Read { disk, offset, buffer }),
             }
         }
-        Op::Write { disk, offset, data, dsync } => {
+        Op::Write { disk, offset, data, durability } => {
             let problem = misfit(&disk, offset, data.parts());
             match problem {
                 Some(error) => Err(Outcome::Written { data, result: Err(error) }),
-                None => Ok(Work::Write { disk, offset, data, dsync }),
+                None => Ok(Work::Write { disk, offset, data, durability }),
             }
         }
         Op::Sync { disk } => Ok(Work::Sync { disk }),

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, time::Instant};
 
-use block::Buffer;
+use block::{Buffer, Durability};
 use rustix::io::Errno;
 
 use crate::{Disk, Listener, Socket};
@@ -16,12 +16,12 @@ pub enum Op {
         offset: u64,
         buffer: Buffer,
     },
-    /// Writes all of it. With `dsync` it is durable when it completes.
+    /// Writes all of it.
     Write {
         disk: Disk,
         offset: u64,
         data: Data,
-        dsync: bool,
+        durability: Durability,
     },
     /// Makes durable whatever was written and completed before this was submitted.
     Sync {

@@ -7,7 +7,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability::Durable};
 use tempfile::TempDir;
 use uring::{Backend, Disk, DiskError, DiskKind, Op, Outcome, Reactor};
 
@@ -75,7 +75,7 @@ fn a_device_is_claimed_has_its_size_and_takes_discards() {
         assert!(matches!(Disk::open(&device.path), Err(DiskError::Busy { .. })));
         assert!(disk.grow(offset(512)).is_err());
         let data = filled(5, 256).into();
-        let write = Op::Write { disk: disk.clone(), offset: 0, data, dsync: true };
+        let write = Op::Write { disk: disk.clone(), offset: 0, data, durability: Durable };
         assert!(matches!(run(&mut reactor, write), Outcome::Written { result: Ok(()), .. }));
         let discard = Op::Discard { disk: disk.clone(), offset: offset(64), len: offset(64) };
         assert!(matches!(run(&mut reactor, discard), Outcome::Discarded(Ok(()))));

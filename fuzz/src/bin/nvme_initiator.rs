@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use fuzz::{cut::Input, pair};
 use libfuzzer_sys::fuzz_target;
 use nvme::{
@@ -37,7 +37,7 @@ fn op(tag: u64) -> Op {
     let extent = Extent::new(tag, 8);
     match tag % 3 {
         0 => Op::Read { extent },
-        1 => Op::Write { extent, data: Buffer::zeroed(8 * BLOCK), fua: false },
+        1 => Op::Write { extent, data: Buffer::zeroed(8 * BLOCK), durability: Volatile },
         _ => Op::Flush,
     }
 }

@@ -5,7 +5,11 @@
 
 use std::sync::OnceLock;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{
+    BLOCK, Buffer,
+    Durability::{Durable, Volatile},
+    Extent,
+};
 use libfuzzer_sys::fuzz_target;
 use model::{AttemptId, PoolId, ReplicaId, Revision, SnapshotId, VolumeId};
 use pool::{
@@ -54,7 +58,7 @@ fn lived_in() -> (SimDisk, Vec<usize>) {
     let write = |start, blocks| {
         let extent = Extent::new(start, blocks);
         let data = Buffer::zeroed(BLOCK * usize::try_from(blocks).unwrap_or(0));
-        Request::Write { replica: REPLICA, extent, data, fua: false }
+        Request::Write { replica: REPLICA, extent, data, durability: Volatile }
     };
     for request in [
         Request::Create(Box::new(new)),
@@ -70,7 +74,7 @@ fn lived_in() -> (SimDisk, Vec<usize>) {
         write(10, 3),
         Request::Checkpoint,
         write(100, 4),
-        Request::Zero { replica: REPLICA, extent: Extent::new(0, 5), fua: true },
+        Request::Zero { replica: REPLICA, extent: Extent::new(0, 5), durability: Durable },
         Request::Flush,
     ] {
         ask(&mut pool, &mut disk, request);
@@ -87,10 +91,15 @@ fn use_all(pool: &mut Pool, disk: &mut SimDisk) {
         let extent = Extent::new(blocks.saturating_sub(9), 5);
         let image = Image::Replica(replica);
         for request in [
-            Request::Write { replica, extent, data: Buffer::zeroed(5 * BLOCK), fua: false },
+            Request::Write {
+                replica,
+                extent,
+                data: Buffer::zeroed(5 * BLOCK),
+                durability: Volatile,
+            },
             Request::Read { image, extent: Extent::new(0, 100) },
             Request::Flush,
-            Request::Zero { replica, extent: Extent::new(0, 90), fua: true },
+            Request::Zero { replica, extent: Extent::new(0, 90), durability: Durable },
             Request::DeleteSnapshot { replica, snapshot: SNAPSHOT },
             Request::Delete { replica },
         ] {

@@ -1,5 +1,7 @@
 //! A client's bytes, cut anywhere, and what the server makes of them.
 
+use block::Durability::Durable;
+
 use super::*;
 
 fn go() -> Vec<u8> {
@@ -46,7 +48,9 @@ fn a_conversation_is_understood_however_it_is_cut() {
         expected.iter().map(|request| request.cookie).collect::<Vec<_>>(),
         [10, 11, 12, 13, 14]
     );
-    let Op::Write { span, data, fua: true } = &expected[0].op else { panic!("{expected:?}") };
+    let Op::Write { span, data, durability: Durable } = &expected[0].op else {
+        panic!("{expected:?}")
+    };
     assert_eq!((*span, data.bytes()[300]), (Span { offset: 4096, len: 8192 }, 49));
     for size in [1, 2, 3, 7, 27, 28, 29, 4096] {
         let mut server = Nbd::new(100);

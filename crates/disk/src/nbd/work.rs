@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability, Extent};
 use nvme::{Code, Reply, Status};
 
 use super::{Errno, Op, Span, turns::Turns};
@@ -169,8 +169,8 @@ impl Open {
         let Stage::Edges(edges) = std::mem::replace(&mut self.stage, Stage::Commands(None)) else {
             return Vec::new();
         };
-        let zero = |part: Extent, deallocate: bool, fua: bool| {
-            (part, nvme::Op::Zero { extent: part, deallocate, fua })
+        let zero = |part: Extent, deallocate: bool, durability: Durability| {
+            (part, nvme::Op::Zero { extent: part, deallocate, durability })
         };
         match &mut self.op {
             Op::Flush => vec![(Extent::new(0, 0), nvme::Op::Flush)],
@@ -179,21 +179,21 @@ impl Open {
                 let parts = cut(span.covering(), moved);
                 parts.map(|part| (part, nvme::Op::Read { extent: part })).collect()
             }
-            Op::Trim { span, fua } => {
-                cut(span.whole(), UNMOVED).map(|part| zero(part, true, *fua)).collect()
+            Op::Trim { span, durability } => {
+                cut(span.whole(), UNMOVED).map(|part| zero(part, true, *durability)).collect()
             }
-            Op::Zero { span, may_deallocate, fua } => {
+            Op::Zero { span, may_deallocate, durability } => {
                 let whole =
-                    cut(span.whole(), UNMOVED).map(|part| zero(part, *may_deallocate, *fua));
+                    cut(span.whole(), UNMOVED).map(|part| zero(part, *may_deallocate, *durability));
                 let partly = edges.iter().map(|(block, before)| {
                     let extent = Extent::new(*block, 1);
                     let mut data = Buffer::zeroed(BLOCK);
                     restore(span, *block, before, &mut data, 0);
-                    (extent, nvme::Op::Write { extent, data, fua: *fua })
+                    (extent, nvme::Op::Write { extent, data, durability: *durability })
                 });
                 whole.chain(partly).collect()
             }
-            Op::Write { span, data, fua } => {
+            Op::Write { span, data, durability } => {
                 let covering = span.covering();
                 for (block, before) in &edges {
                     restore(span, *block, before, data, place(block - covering.start));
@@ -201,7 +201,7 @@ impl Open {
                 let write = |part: Extent| {
                     let at = place(part.start - covering.start);
                     let data = data.slice(at..at + place(u64::from(part.blocks)));
-                    (part, nvme::Op::Write { extent: part, data, fua: *fua })
+                    (part, nvme::Op::Write { extent: part, data, durability: *durability })
                 };
                 cut(covering, moved).map(write).collect()
             }

@@ -2,6 +2,8 @@
 
 use std::os::unix::net::UnixListener;
 
+use block::Durability::Durable;
+
 use super::*;
 use crate::nbd::{Errno, Nbd, Op as Asked, Span};
 
@@ -63,7 +65,7 @@ fn what_was_written_is_read_and_errors_are_told() {
     assert_eq!(client.blocks(), 64);
     let mut data = Buffer::zeroed(3 * BLOCK);
     data.get_mut().unwrap().fill(7);
-    client.submit(1, &Op::Write { extent: Extent::new(2, 3), data, fua: true });
+    client.submit(1, &Op::Write { extent: Extent::new(2, 3), data, durability: Durable });
     client.submit(2, &Op::Flush);
     assert_eq!(
         answers(&mut client, 2).into_values().collect::<Vec<_>>(),

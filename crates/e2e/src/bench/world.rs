@@ -99,7 +99,11 @@ impl World {
                 let blocks = step.min(u32::try_from(client.blocks() - start)?);
                 let data = data.slice(0..blocks as usize * block::BLOCK);
                 let extent = block::Extent::new(start, blocks);
-                let answer = client.run(nvme::Op::Write { extent, data, fua: false })?;
+                let answer = client.run(nvme::Op::Write {
+                    extent,
+                    data,
+                    durability: block::Durability::Volatile,
+                })?;
                 anyhow::ensure!(answer.is_ok(), "{answer:?}");
             }
             anyhow::ensure!(client.run(nvme::Op::Flush)?.is_ok());

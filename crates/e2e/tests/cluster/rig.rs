@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use disk::{Client, Options, Uri};
 use e2e::{
     brain::{Brain, Seen},
@@ -143,7 +143,7 @@ impl Rig {
     /// A host of this number writes, if it may.
     pub async fn write_as(&self, host: u8) -> Result<(), Code> {
         let (extent, data) = (Extent::new(0, 1), Buffer::zeroed(BLOCK));
-        self.ask_as(host, vec![Op::Write { extent, data, fua: false }]).await
+        self.ask_as(host, vec![Op::Write { extent, data, durability: Volatile }]).await
     }
 
     /// A host of this number keeps all others from writing, for good.

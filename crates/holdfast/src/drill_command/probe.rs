@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use disk::{Done, NbdClient};
 use model::Bytes;
 use nvme::{Op, Reply};
@@ -162,7 +162,7 @@ impl Probe {
         let op = if self.is_write(count) {
             let index = self.index(count) % self.kept.len();
             let data = self.kept[index].clone();
-            Op::Write { extent: one(self.sample[index]), data, fua: false }
+            Op::Write { extent: one(self.sample[index]), data, durability: Volatile }
         } else {
             Op::Read { extent: one(self.sample[self.index(count)]) }
         };

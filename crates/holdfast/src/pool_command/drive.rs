@@ -165,8 +165,8 @@ impl Medium {
                 return Ok(Ok(None));
             }
             (Io::Sync | Io::Discard { .. }, Some(_)) => return Ok(Ok(None)),
-            (Io::Write { offset, data, dsync }, None) => {
-                Op::Write { disk, offset, data: data.into(), dsync }
+            (Io::Write { offset, data, durability }, None) => {
+                Op::Write { disk, offset, data: data.into(), durability }
             }
             (Io::Sync, None) => Op::Sync { disk },
             (Io::Discard { offset, len }, None) => Op::Discard { disk, offset, len },

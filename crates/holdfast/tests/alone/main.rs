@@ -12,7 +12,7 @@ use std::{
     process::Stdio,
 };
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use disk::{Client, Options};
 use nvme::{
     Code, Op,
@@ -28,7 +28,7 @@ fn host(uri: &str, number: u8) -> Client {
 
 fn write(host: &mut Client) -> Option<Code> {
     let (extent, data) = (Extent::new(0, 1), Buffer::zeroed(BLOCK));
-    let answer = host.run(Op::Write { extent, data, fua: false }).unwrap();
+    let answer = host.run(Op::Write { extent, data, durability: Volatile }).unwrap();
     answer.err().map(|status| status.code)
 }
 

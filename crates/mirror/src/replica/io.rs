@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use block::Extent;
+use block::{Durability, Extent};
 
 use super::{DiskOp, Out, Replica, What, dirty, failed};
-use crate::{Class, Fault, Flaw};
+use crate::{Fault, Flaw, Piece};
 
 /// A write that waits until its regions are marked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,13 +33,33 @@ impl<D: Clone> Replica<D> {
         &mut self,
         by: (u64, u64),
         extent: Extent,
-        class: Class,
         op: DiskOp<D>,
         out: &mut Out<D>,
     ) {
-        // Flaw::CopiesUnmarked: copies change blocks like any write.
-        let is_unmarked = class == Class::Copy && self.flawed.leaves_out(Flaw::CopiesUnmarked);
+        let needs = self.mark(extent, out);
+        self.write_after(by, extent, op, needs, out);
+    }
+
+    /// Changes blocks like any write.
+    pub(super) fn resync(&mut self, by: (u64, u64), piece: Piece<D>, out: &mut Out<D>) {
+        let (extent, durability) = (piece.extent, Durability::Volatile);
+        let op = match piece.data {
+            Some(data) => DiskOp::Write { extent, data, durability },
+            None => DiskOp::Zero { extent, durability },
+        };
+        let is_unmarked = self.flawed.leaves_out(Flaw::CopiesUnmarked);
         let needs = if is_unmarked { Vec::new() } else { self.mark(extent, out) };
+        self.write_after(by, extent, op, needs, out);
+    }
+
+    fn write_after(
+        &mut self,
+        by: (u64, u64),
+        extent: Extent,
+        op: DiskOp<D>,
+        needs: Vec<u64>,
+        out: &mut Out<D>,
+    ) {
         self.flushes.wrote(self.geometry.regions(extent));
         if needs.is_empty() {
             self.run(Some(by), What::Write { extent }, op, out);

@@ -2,14 +2,14 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use block::{BLOCK, Extent};
+use block::{BLOCK, Durability, Extent};
 use model::{HostId, Membership, Reserved, Time};
 
 use super::{
     Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing, read::Reading,
     write::Writing,
 };
-use crate::{Class, Fault};
+use crate::Fault;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command<D> {
@@ -19,12 +19,12 @@ pub enum Command<D> {
     Write {
         extent: Extent,
         data: D,
-        fua: bool,
+        durability: Durability,
     },
     /// Deallocate or write zeroes: reads as zeros from now on.
     Zero {
         extent: Extent,
-        fua: bool,
+        durability: Durability,
     },
     Flush,
     /// Keep this in the record.
@@ -106,13 +106,11 @@ impl<D: Clone> Target<D> {
             Command::Read { extent } if self.is_inside(extent) => {
                 self.host_read(turn, asker, extent);
             }
-            Command::Write { extent, data, fua } if self.is_inside(extent) => {
-                let class = if fua { Class::Durable } else { Class::Plain };
-                self.host_write(turn, asker, Writing::new(extent, Some(data), class));
+            Command::Write { extent, data, durability } if self.is_inside(extent) => {
+                self.host_write(turn, asker, Writing::new(extent, Some(data), durability));
             }
-            Command::Zero { extent, fua } if self.is_inside(extent) => {
-                let class = if fua { Class::Durable } else { Class::Plain };
-                self.host_write(turn, asker, Writing::new(extent, None, class));
+            Command::Zero { extent, durability } if self.is_inside(extent) => {
+                self.host_write(turn, asker, Writing::new(extent, None, durability));
             }
             _ => reply(turn, asker, HostResult::Failed(HostFault::OutOfRange)),
         }

@@ -10,7 +10,7 @@ use super::{
     seen::Why,
 };
 use crate::{
-    Answer, Class, Fault, Request,
+    Answer, Fault, Request,
     slots::{Slot, Slots},
 };
 
@@ -217,12 +217,7 @@ impl<D: Clone> Target<D> {
         for dest in dests.iter() {
             let Some(child) = self.children.get_mut(dest) else { continue };
             for piece in pieces.clone() {
-                let (extent, class) = (piece.extent, Class::Copy);
-                let request = match piece.data {
-                    Some(data) => Request::Write { extent, data, class },
-                    None => Request::Zero { extent, class },
-                };
-                child.send(turn, Purpose::CopyWrite(id), request);
+                child.send(turn, Purpose::CopyWrite(id), Request::Resync(piece));
                 sent += 1;
             }
         }

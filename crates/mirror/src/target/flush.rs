@@ -12,7 +12,7 @@ use super::{
     seen::Why,
 };
 use crate::{
-    Fault, Flaw, Request,
+    Fault, Flaw, Piece, Request,
     slots::{Slot, Slots},
 };
 
@@ -83,7 +83,9 @@ impl<D: Clone> Target<D> {
             Bitmap::new()
         } else {
             let extents = child.sent.values().filter_map(|sent| match &sent.request {
-                Request::Write { extent, .. } | Request::Zero { extent, .. } => Some(*extent),
+                Request::Write { extent, .. }
+                | Request::Zero { extent, .. }
+                | Request::Resync(Piece { extent, .. }) => Some(*extent),
                 _ => None,
             });
             extents.flat_map(|extent| geometry.regions(extent)).collect()

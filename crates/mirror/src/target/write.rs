@@ -6,7 +6,7 @@
 //!             └─▶ failed on all: made equal again from one child, then the error is returned
 //! ```
 
-use block::Extent;
+use block::{Durability, Extent};
 use model::HostId;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     seen::Why,
 };
 use crate::{
-    Class, Fault, Flaw, Request,
+    Fault, Flaw, Request,
     slots::{Slot, Slots},
 };
 
@@ -26,7 +26,7 @@ pub(super) struct Writing<D> {
     pub(super) extent: Extent,
     /// Zeros, if nothing.
     data: Option<D>,
-    class: Class,
+    durability: Durability,
     is_sent: bool,
     /// Children that are not done, also those that failed.
     pub(super) waiting: Slots,
@@ -35,18 +35,18 @@ pub(super) struct Writing<D> {
 }
 
 impl<D> Writing<D> {
-    pub(super) const fn new(extent: Extent, data: Option<D>, class: Class) -> Self {
+    pub(super) const fn new(extent: Extent, data: Option<D>, durability: Durability) -> Self {
         let (waiting, failed) = (Slots::NONE, Slots::NONE);
-        Self { extent, data, class, is_sent: false, waiting, failed, fault: None }
+        Self { extent, data, durability, is_sent: false, waiting, failed, fault: None }
     }
 }
 
 impl<D: Clone> Writing<D> {
     fn request(&self) -> Request<D> {
-        let (extent, class) = (self.extent, self.class);
+        let (extent, durability) = (self.extent, self.durability);
         match self.data.clone() {
-            Some(data) => Request::Write { extent, data, class },
-            None => Request::Zero { extent, class },
+            Some(data) => Request::Write { extent, data, durability },
+            None => Request::Zero { extent, durability },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability, Extent};
 use zerocopy::{
     IntoBytes,
     little_endian::{U32, U64},
@@ -34,15 +34,15 @@ pub(super) fn encode(op: Op, attached: &Attached) -> Result<(Sqe, Data), Status>
         let start = extent.start << attached.shift;
         Ok(Sqe::new(opcode).nsid(nsid).words([0, 0, (blocks - 1) | flags]).with_wide(start))
     };
-    let fua_flag = |fua: bool| if fua { FUA } else { 0 };
+    let fua_flag = |durability: Durability| if durability.is_durable() { FUA } else { 0 };
     match op {
         Op::Read { extent } => {
             let bytes = moved(&extent, attached)?;
             Ok((on(io::READ, &extent, 0)?, Data::In(bytes)))
         }
-        Op::Write { extent, data, fua } => {
+        Op::Write { extent, data, durability } => {
             exactly(&extent, &data, attached)?;
-            Ok((on(io::WRITE, &extent, fua_flag(fua))?, Data::Out(data)))
+            Ok((on(io::WRITE, &extent, fua_flag(durability))?, Data::Out(data)))
         }
         Op::Compare { extent, data } => {
             exactly(&extent, &data, attached)?;
@@ -50,8 +50,8 @@ pub(super) fn encode(op: Op, attached: &Attached) -> Result<(Sqe, Data), Status>
         }
         Op::Flush => Ok((Sqe::new(io::FLUSH).nsid(nsid), Data::None)),
         Op::Verify { extent } => Ok((on(io::VERIFY, &extent, 0)?, Data::None)),
-        Op::Zero { extent, deallocate, fua } => {
-            let flags = fua_flag(fua) | if deallocate { DEAC } else { 0 };
+        Op::Zero { extent, deallocate, durability } => {
+            let flags = fua_flag(durability) | if deallocate { DEAC } else { 0 };
             Ok((on(io::WRITE_ZEROES, &extent, flags)?, Data::None))
         }
         Op::Deallocate { extents } => dataset(&extents, attached),

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability, Extent};
 use zerocopy::FromBytes;
 
 use super::{
@@ -134,14 +134,15 @@ fn operation(
     let extent = Extent::new(sqe.wide(), blocks(sqe));
     let flags = sqe.word(12);
     // With the cache switched off every write is a durable one.
-    let fua = flags & FUA != 0 || !session.features.is_write_cache_on;
+    let is_durable = flags & FUA != 0 || !session.features.is_write_cache_on;
+    let durability = Durability::from_fua(is_durable);
     let op = match (sqe.opcode, data) {
         (io::FLUSH, _) => Op::Flush,
         (io::READ, _) => Op::Read { extent },
-        (io::WRITE, Some(data)) => Op::Write { extent, data, fua },
+        (io::WRITE, Some(data)) => Op::Write { extent, data, durability },
         (io::COMPARE, Some(data)) => Op::Compare { extent, data },
         (io::VERIFY, _) => Op::Verify { extent },
-        (io::WRITE_ZEROES, _) => Op::Zero { extent, deallocate: flags & DEAC != 0, fua },
+        (io::WRITE_ZEROES, _) => Op::Zero { extent, deallocate: flags & DEAC != 0, durability },
         (io::DATASET, Some(data)) => {
             let extents = dataset(sqe, data.bytes(), exported.subsystem.namespace.blocks)?;
             if sqe.word(11) & DATASET_DEALLOCATE == 0 || extents.is_empty() {

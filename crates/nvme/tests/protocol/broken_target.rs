@@ -1,6 +1,6 @@
 //! A target that breaks the rules ends the session; every operation is answered, none wrongly.
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use nvme::{
     Code, Digests, Op, Reply, Status,
     initiator::{Out, Reason, Session},
@@ -54,7 +54,7 @@ fn read() -> Op {
 }
 
 fn write() -> Op {
-    Op::Write { extent: Extent::new(0, 16), data: Buffer::zeroed(16 * BLOCK), fua: false }
+    Op::Write { extent: Extent::new(0, 16), data: Buffer::zeroed(16 * BLOCK), durability: Volatile }
 }
 
 /// What came of the operation, and why the session ended if it did.

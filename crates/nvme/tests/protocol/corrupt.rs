@@ -1,6 +1,6 @@
 //! With digests on, a bit that flips on the wire never becomes somebody's data.
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use nvme::{Digests, Op, Reply};
 use proptest::prelude::*;
 
@@ -15,11 +15,12 @@ fn survives(goes_up: bool, at: usize, mask: u8, seed: u64) -> bool {
         Buffer::copy_of(&bytes)
     };
     for extent in &extents {
-        rig.run(Op::Write { extent: *extent, data: data(extent, 1), fua: false }).unwrap();
+        rig.run(Op::Write { extent: *extent, data: data(extent, 1), durability: Volatile })
+            .unwrap();
     }
     rig.flip = Some((goes_up, rig.passed[usize::from(!goes_up)] + at, mask));
     for (tag, extent) in (0u64..).zip(&extents) {
-        rig.submit(tag, Op::Write { extent: *extent, data: data(extent, 6), fua: false });
+        rig.submit(tag, Op::Write { extent: *extent, data: data(extent, 6), durability: Volatile });
         rig.submit(10 + tag, Op::Read { extent: Extent::new(500, 3) });
     }
     rig.settle();
@@ -57,9 +58,13 @@ fn a_flipped_bit_of_data_fails_one_command_and_not_the_session() {
     let (extent, data) = (Extent::new(0, 1), Buffer::copy_of(&[5; BLOCK]));
     // Past the header of 72 bytes and its digest lies the data.
     rig.flip = Some((true, rig.passed[0] + 76 + 100, 4));
-    let status = rig.run(Op::Write { extent, data: data.clone(), fua: false }).unwrap_err();
+    let status =
+        rig.run(Op::Write { extent, data: data.clone(), durability: Volatile }).unwrap_err();
     assert_eq!((status.code, status.is_final), (nvme::Code::TransientTransport, false));
-    assert_eq!(rig.run(Op::Write { extent, data: data.clone(), fua: false }), Ok(Reply::Done));
+    assert_eq!(
+        rig.run(Op::Write { extent, data: data.clone(), durability: Volatile }),
+        Ok(Reply::Done)
+    );
     rig.flip = Some((false, rig.passed[1] + 28 + 9, 4));
     let status = rig.run(Op::Read { extent }).unwrap_err();
     assert_eq!(status.code, nvme::Code::TransientTransport);

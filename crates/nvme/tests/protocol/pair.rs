@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use block::{BLOCK, Buffer, Extent};
+use block::{
+    BLOCK, Buffer,
+    Durability::{Durable, Volatile},
+    Extent,
+};
 use nvme::{
     Code, Digests, Op, Reply, Vendor, VendorData, initiator::Event, target::Hosts, wire::log::Ana,
 };
@@ -39,7 +43,7 @@ fn what_is_written_is_read_in_one_piece_or_many() {
         for (start, blocks) in [(0, 1), (5, 4), (9, 5), (100, 256), (1023, 1)] {
             let extent = Extent::new(start, blocks);
             let data = pattern(&extent, 77);
-            let write = Op::Write { extent, data: data.clone(), fua: false };
+            let write = Op::Write { extent, data: data.clone(), durability: Volatile };
             assert_eq!(rig.run(write), Ok(Reply::Done));
             assert_eq!(rig.run(Op::Read { extent }), Ok(Reply::Data(data)));
         }
@@ -53,10 +57,11 @@ fn other_commands_reach_the_disk_too() {
     let mut rig = Rig::live(volume(), Digests::NONE, 3);
     let extent = Extent::new(0, 8);
     let data = pattern(&extent, 5);
-    rig.run(Op::Write { extent, data: data.clone(), fua: true }).unwrap();
+    rig.run(Op::Write { extent, data: data.clone(), durability: Durable }).unwrap();
     assert_eq!(rig.run(Op::Compare { extent, data: data.clone() }), Ok(Reply::Done));
     assert_eq!(rig.run(Op::Verify { extent }), Ok(Reply::Done));
-    rig.run(Op::Zero { extent: Extent::new(0, 1), deallocate: true, fua: false }).unwrap();
+    rig.run(Op::Zero { extent: Extent::new(0, 1), deallocate: true, durability: Volatile })
+        .unwrap();
     let failed = rig.run(Op::Compare { extent, data }).unwrap_err();
     assert_eq!(failed.code, Code::CompareFailure);
     let extents = vec![Extent::new(1, 2), Extent::new(5, 3)];
@@ -75,7 +80,7 @@ fn blocks_that_are_not_there_are_refused() {
         // Also where the data would have been asked for.
         let big = Extent::new(extent.start, 64);
         let data = Buffer::zeroed(64 * BLOCK);
-        let status = rig.run(Op::Write { extent: big, data, fua: false }).unwrap_err();
+        let status = rig.run(Op::Write { extent: big, data, durability: Volatile }).unwrap_err();
         assert_eq!(status.code, Code::LbaOutOfRange);
     }
     assert!(rig.session.is_live());
@@ -224,7 +229,7 @@ proptest! {
                 let op = if *is_write {
                     let data = pattern(extent, round.salt);
                     model[place(extent)].copy_from_slice(data.bytes());
-                    Op::Write { extent: *extent, data, fua: false }
+                    Op::Write { extent: *extent, data, durability: Volatile }
                 } else {
                     Op::Read { extent: *extent }
                 };

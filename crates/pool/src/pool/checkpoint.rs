@@ -9,7 +9,7 @@
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability};
 
 use super::{OpId, Pool, Whom, Work, bytes, commit::Waiter, new_op};
 use crate::{
@@ -211,7 +211,10 @@ impl Pool {
             if let Some((page, at)) = page {
                 self.clusters.pages[index(page)] = at;
             }
-            self.io(Io::Write { offset: bytes(at), data, dsync: false }, Whom::Table);
+            self.io(
+                Io::Write { offset: bytes(at), data, durability: Durability::Volatile },
+                Whom::Table,
+            );
         }
     }
 
@@ -282,7 +285,10 @@ impl Pool {
         checkpoint.ios = 2;
         for place in [places[turn], places[turn + 2]] {
             let offset = bytes(place);
-            self.io(Io::Write { offset, data: data.clone(), dsync: false }, Whom::Table);
+            self.io(
+                Io::Write { offset, data: data.clone(), durability: Durability::Volatile },
+                Whom::Table,
+            );
         }
     }
 

@@ -10,6 +10,8 @@ use alloc::{
     vec::Vec,
 };
 
+use block::Durability;
+
 use super::{OpId, Pool, Whom, Work, new_op};
 use crate::{
     Error, Fault, Flaw, Io, IoError, Reply, RequestId, journal, record::Cluster, slab::Slab,
@@ -100,7 +102,7 @@ impl Pool {
             return self.fail(Fault::JournalFull);
         }
         for (offset, data) in self.log.start_write() {
-            self.io(Io::Write { offset, data, dsync: false }, Whom::Journal);
+            self.io(Io::Write { offset, data, durability: Durability::Volatile }, Whom::Journal);
         }
         self.serve_durable();
         if self.commit.sync.is_none() && self.wants_sync() {

@@ -6,7 +6,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use block::Buffer;
+use block::{Buffer, Durability};
 
 use super::{Access, OpId, Pool, Scope, Whom, Work, bytes, commit::Waiter, new_op, runs};
 use crate::{
@@ -191,7 +191,7 @@ impl Pool {
         for (at, ((page, _), data)) in runs(pages).zip(read).enumerate() {
             let offset = bytes(self.geometry.page(upper, page));
             let data = data.unwrap_or_else(|| Buffer::zeroed(0));
-            let io = Io::Write { offset, data, dsync: false };
+            let io = Io::Write { offset, data, durability: Durability::Volatile };
             self.io_on(io, Whom::Merge { op, at }, upper, 1);
         }
     }

@@ -9,7 +9,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use block::{BLOCK, Buffer, Extent};
+use block::{BLOCK, Buffer, Durability, Extent};
 use model::ReplicaId;
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) struct Write {
     replica: ReplicaId,
     extent: Extent,
     data: Buffer,
-    fua: bool,
+    durability: Durability,
     left: usize,
     failed: Option<IoError>,
     /// Of one to pages that are not mapped durably.
@@ -56,7 +56,7 @@ impl Pool {
         replica: ReplicaId,
         extent: Extent,
         data: Buffer,
-        fua: bool,
+        durability: Durability,
     ) -> Result<(), Error> {
         let id = self.catalog.replicas.get(&replica).ok_or(Error::NotFound)?.layer;
         let layer = self.catalog.layers.get(&id).ok_or(Error::NotFound)?;
@@ -70,12 +70,12 @@ impl Pool {
         let single = single.filter(|piece| self.is_trusted(*piece));
         let left = usize::from(single.is_some());
         let part = single.map(|_| data.clone());
-        let write = Write { replica, extent, data, fua, left, failed: None, fresh: None };
+        let write = Write { replica, extent, data, durability, left, failed: None, fresh: None };
         let scope = Scope { replica, clusters: clusters_of(extent), access: Access::Write };
         let op = new_op(Some(request), Some(scope), Work::Write(write));
         if let (Some(piece), Some(data)) = (single, part) {
             let op = self.ops.insert(Op { is_running: true, ..op });
-            self.issue_piece(op, &piece, data, fua);
+            self.issue_piece(op, &piece, data, durability);
         } else {
             self.enter(op);
         }
@@ -90,14 +90,14 @@ impl Pool {
 
     pub(super) fn run_write(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
-        let (replica, extent, fua) = (write.replica, write.extent, write.fua);
+        let (replica, extent, durability) = (write.replica, write.extent, write.durability);
         let Some(layer) = self.catalog.replicas.get(&replica).map(|replica| replica.layer) else {
             return self.finish(op, Err(Error::NotFound));
         };
         let Some(pieces) = self.overwritten(layer, extent) else {
-            return self.write_fresh(op, replica, layer, extent, fua);
+            return self.write_fresh(op, replica, layer, extent, durability);
         };
-        self.issue(op, &pieces, fua);
+        self.issue(op, &pieces, durability);
     }
 
     /// Where the extent lies, if all of it is mapped durably in the layer itself.
@@ -135,7 +135,7 @@ impl Pool {
         replica: ReplicaId,
         layer: LayerId,
         extent: Extent,
-        fua: bool,
+        durability: Durability,
     ) {
         if !self.has_room_for_hints(u64::from(extent.blocks) * HINT) {
             return self.stall(op);
@@ -167,7 +167,7 @@ impl Pool {
         if let Some(lsn) = hinted {
             self.commit.when_written(lsn, op);
         }
-        self.issue(op, &pieces, fua);
+        self.issue(op, &pieces, durability);
     }
 
     fn own(&self, layer: LayerId, logical: u32) -> Option<Cluster> {
@@ -223,20 +223,20 @@ impl Pool {
         last
     }
 
-    fn issue(&mut self, op: OpId, pieces: &[Piece], dsync: bool) {
+    fn issue(&mut self, op: OpId, pieces: &[Piece], durability: Durability) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
         write.left = pieces.len();
         let data = write.data.clone();
         for piece in pieces {
             let start = index(bytes(piece.at.into()));
             let part = data.slice(start..start + index(bytes(piece.blocks.into())));
-            self.issue_piece(op, piece, part, dsync);
+            self.issue_piece(op, piece, part, durability);
         }
     }
 
-    fn issue_piece(&mut self, op: OpId, piece: &Piece, data: Buffer, dsync: bool) {
+    fn issue_piece(&mut self, op: OpId, piece: &Piece, data: Buffer, durability: Durability) {
         let offset = bytes(self.geometry.page(piece.cluster, piece.page));
-        let io = Io::Write { offset, data, dsync };
+        let io = Io::Write { offset, data, durability };
         self.io_on(io, Whom::Write { op }, piece.cluster, piece.clusters());
     }
 
@@ -250,7 +250,7 @@ impl Pool {
     /// The batch with its hints is written.
     pub(super) fn hints_done(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
-        let fua = write.fua;
+        let durability = write.durability;
         let pieces = write.fresh.as_mut().map_or_else(Vec::new, |fresh| {
             fresh.hinted = None;
             core::mem::take(&mut fresh.deferred)
@@ -258,7 +258,7 @@ impl Pool {
         if pieces.is_empty() {
             return self.finish_write(op);
         }
-        self.issue(op, &pieces, fua);
+        self.issue(op, &pieces, durability);
     }
 
     fn finish_write(&mut self, op: OpId) {
@@ -266,7 +266,7 @@ impl Pool {
         if write.left > 0 || write.fresh.as_ref().is_some_and(|fresh| fresh.hinted.is_some()) {
             return;
         }
-        let (failed, fua) = (write.failed, write.fua);
+        let (failed, durability) = (write.failed, write.durability);
         let fresh = write.fresh.take().map_or_else(Vec::new, |fresh| fresh.pages);
         if let Some(error) = failed {
             for (cluster, pages) in fresh {
@@ -278,7 +278,7 @@ impl Pool {
             self.land(*cluster, *pages);
         }
         let trusts_early = self.flaws.has(Flaw::MapBeforeData);
-        if fresh.is_empty() || !(fua || trusts_early) {
+        if fresh.is_empty() || !(durability.is_durable() || trusts_early) {
             return self.finish(op, Ok(Reply::Done));
         }
         let mut lsn = 0;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use block::Extent;
+use block::{Durability, Extent};
 use model::ReplicaId;
 
 use super::{Access, OpId, Pool, Scope, Slice, Work, clusters_of, new_op, slices};
@@ -16,7 +16,7 @@ pub(super) struct Zero {
     replica: ReplicaId,
     /// What is left of it.
     extent: Extent,
-    fua: bool,
+    durability: Durability,
 }
 
 /// Clusters done before the journal's room is looked at again: their records take less than 45
@@ -31,19 +31,19 @@ impl Pool {
         request: RequestId,
         replica: ReplicaId,
         extent: Extent,
-        fua: bool,
+        durability: Durability,
     ) -> Result<(), Error> {
         let layer = self.catalog.replicas.get(&replica).ok_or(Error::NotFound)?.layer;
         self.check_extent(layer, extent)?;
         let scope = Scope { replica, clusters: clusters_of(extent), access: Access::Alone };
-        let zero = Work::Zero(Zero { replica, extent, fua });
+        let zero = Work::Zero(Zero { replica, extent, durability });
         self.enter(new_op(Some(request), Some(scope), zero));
         Ok(())
     }
 
     pub(super) fn run_zero(&mut self, op: OpId) {
         let Some(Work::Zero(zero)) = self.ops.get(op).map(|op| &op.work) else { return };
-        let (replica, mut extent, fua) = (zero.replica, zero.extent, zero.fua);
+        let (replica, mut extent, durability) = (zero.replica, zero.extent, zero.durability);
         let Some(layer) = self.catalog.replicas.get(&replica).map(|replica| replica.layer) else {
             return self.finish(op, Err(Error::NotFound));
         };
@@ -62,7 +62,7 @@ impl Pool {
             op.work = Work::Recorded;
         }
         let lsn = self.commit.hard;
-        if fua {
+        if durability.is_durable() {
             self.when_durable(lsn, op);
         } else {
             self.when_recorded(lsn, op);

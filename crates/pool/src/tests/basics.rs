@@ -2,7 +2,10 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use block::Extent;
+use block::{
+    Durability::{self, Durable, Volatile},
+    Extent,
+};
 
 use super::world::{SMALL, World, clone_of, filled, fsck, new_replica, replica, snapshot, take};
 use crate::{Crash, Error, Image, PageState, Reply, Request, Stop};
@@ -52,7 +55,7 @@ fn what_is_outside_or_unknown_is_refused() {
     let write = |of, start, blocks| {
         let extent = Extent::new(start, blocks);
         let data = filled(extent, 1);
-        Request::Write { replica: replica(of), extent, data, fua: false }
+        Request::Write { replica: replica(of), extent, data, durability: Volatile }
     };
     assert_eq!(world.ask(write(1, 299, 2)).unwrap(), Err(Error::OutOfRange));
     assert_eq!(world.ask(write(1, 0, 0)).unwrap(), Err(Error::OutOfRange));
@@ -70,7 +73,8 @@ fn a_deallocated_range_reads_zeros_and_gives_its_space_back() {
     let all = Extent::new(0, 300);
     world.write(1, all, 5).unwrap();
     let used = world.pool.stats().used;
-    let zero = Request::Zero { replica: replica(1), extent: Extent::new(0, 200), fua: true };
+    let zero =
+        Request::Zero { replica: replica(1), extent: Extent::new(0, 200), durability: Durable };
     world.done(zero).unwrap();
     world.check_accounts();
     assert!(world.pool.stats().used < used);
@@ -86,7 +90,8 @@ fn snapshots_keep_what_was_and_clones_begin_with_it() {
     world.write(1, extent, 1).unwrap();
     world.done(take(5, 1)).unwrap();
     world.write(1, Extent::new(10, 5), 2).unwrap();
-    let zero = Request::Zero { replica: replica(1), extent: Extent::new(15, 5), fua: false };
+    let zero =
+        Request::Zero { replica: replica(1), extent: Extent::new(15, 5), durability: Volatile };
     world.done(zero).unwrap();
     world.done(Request::Create(Box::new(clone_of(2, 5, 400)))).unwrap();
     world.write(2, Extent::new(12, 1), 3).unwrap();
@@ -119,7 +124,8 @@ fn changes_since_a_snapshot_are_what_was_written_or_hidden_after_it() {
     world.write(1, Extent::new(2, 1), 2).unwrap();
     world.done(take(6, 1)).unwrap();
     world.write(1, Extent::new(9, 1), 3).unwrap();
-    let zero = Request::Zero { replica: replica(1), extent: Extent::new(4, 2), fua: false };
+    let zero =
+        Request::Zero { replica: replica(1), extent: Extent::new(4, 2), durability: Volatile };
     world.done(zero).unwrap();
     let all = Extent::new(0, 12);
     let changes = |image, since| {
@@ -206,7 +212,7 @@ fn a_full_pool_refuses_writes_and_still_deletes() {
     let refused = loop {
         let extent = Extent::new(at, 64);
         let data = filled(extent, 1);
-        let write = Request::Write { replica: replica(1), extent, data, fua: false };
+        let write = Request::Write { replica: replica(1), extent, data, durability: Volatile };
         if let Err(error) = world.ask(write).unwrap() {
             break error;
         }
@@ -215,7 +221,8 @@ fn a_full_pool_refuses_writes_and_still_deletes() {
     assert_eq!(refused, Error::NoSpace);
     assert_eq!(world.pool.stats().free.0, 0);
     world.done(take(5, 1)).unwrap();
-    let zero = Request::Zero { replica: replica(1), extent: Extent::new(0, 640), fua: false };
+    let zero =
+        Request::Zero { replica: replica(1), extent: Extent::new(0, 640), durability: Volatile };
     world.done(zero).unwrap();
     world.done(Request::DeleteSnapshot { replica: replica(1), snapshot: snapshot(5) }).unwrap();
     world.settle().unwrap();
@@ -235,7 +242,7 @@ fn a_thick_replica_never_runs_out_of_what_was_set_aside() {
     loop {
         let extent = Extent::new(at, 64);
         let data = filled(extent, 1);
-        let write = Request::Write { replica: replica(2), extent, data, fua: false };
+        let write = Request::Write { replica: replica(2), extent, data, durability: Volatile };
         if world.ask(write).unwrap().is_err() {
             break;
         }
@@ -244,7 +251,8 @@ fn a_thick_replica_never_runs_out_of_what_was_set_aside() {
     for at in (0..640).step_by(64) {
         world.write(1, Extent::new(at, 64), 2).unwrap();
     }
-    let zero = Request::Zero { replica: replica(1), extent: Extent::new(0, 640), fua: false };
+    let zero =
+        Request::Zero { replica: replica(1), extent: Extent::new(0, 640), durability: Volatile };
     world.done(zero).unwrap();
     world.write(1, Extent::new(0, 640), 3).unwrap();
     assert_eq!(world.ask(take(5, 1)).unwrap(), Err(Error::NoSpace));
@@ -285,7 +293,7 @@ fn a_failed_write_takes_no_space_and_changes_nothing() {
     let used = world.pool.stats().used;
     world.disk.fail_writes(Some(world.pool.geometry().data * 4096));
     let data = filled(fresh, 2);
-    let write = Request::Write { replica: replica(1), extent: fresh, data, fua: false };
+    let write = Request::Write { replica: replica(1), extent: fresh, data, durability: Volatile };
     assert!(matches!(world.ask(write).unwrap(), Err(Error::Io(_))));
     world.disk.fail_writes(None);
     assert_eq!(world.pool.stats().used, used);
@@ -318,9 +326,14 @@ fn requests_on_the_same_blocks_take_effect_in_the_order_they_came() {
         let extent = Extent::new(60, 10);
         let write = |fill| {
             let data = filled(extent, fill);
-            Request::Write { replica: replica(1), extent, data, fua: seed % 2 == 0 }
+            Request::Write {
+                replica: replica(1),
+                extent,
+                data,
+                durability: Durability::from_fua(seed % 2 == 0),
+            }
         };
-        let zero = |extent| Request::Zero { replica: replica(1), extent, fua: false };
+        let zero = |extent| Request::Zero { replica: replica(1), extent, durability: Volatile };
         let asked = [
             write(1),
             take(5, 1),

@@ -2,7 +2,10 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use block::BLOCK;
+use block::{
+    BLOCK,
+    Durability::{Durable, Volatile},
+};
 use model::PoolId;
 
 use super::world::{SMALL, World, fsck};
@@ -127,10 +130,14 @@ fn use_all(world: &mut World) {
         let data = super::world::filled(extent, 3);
         let image = crate::Image::Replica(replica);
         for request in [
-            crate::Request::Write { replica, extent, data, fua: false },
+            crate::Request::Write { replica, extent, data, durability: Volatile },
             crate::Request::Read { image, extent: block::Extent::new(0, 100) },
             crate::Request::Flush,
-            crate::Request::Zero { replica, extent: block::Extent::new(0, 90), fua: true },
+            crate::Request::Zero {
+                replica,
+                extent: block::Extent::new(0, 90),
+                durability: Durable,
+            },
             crate::Request::DeleteSnapshot { replica, snapshot: super::world::snapshot(5) },
             crate::Request::Delete { replica },
         ] {

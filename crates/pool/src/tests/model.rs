@@ -5,7 +5,11 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
-use block::{BLOCK, Extent};
+use block::{
+    BLOCK,
+    Durability::{self, Volatile},
+    Extent,
+};
 use model::Epoch;
 
 use super::world::{Cut, World, clone_of, filled, new_replica, replica, sector_of, snapshot, take};
@@ -149,12 +153,13 @@ impl Model {
             }
             Step::Write(id, extent) | Step::Fua(id, extent) => {
                 self.issue(id, extent, fill);
-                let (data, fua) = (filled(extent, fill), matches!(step, Step::Fua(..)));
-                Request::Write { replica: replica(id), extent, data, fua }
+                let data = filled(extent, fill);
+                let durability = Durability::from_fua(matches!(step, Step::Fua(..)));
+                Request::Write { replica: replica(id), extent, data, durability }
             }
             Step::Zero(id, extent) => {
                 self.issue(id, extent, fill);
-                Request::Zero { replica: replica(id), extent, fua: false }
+                Request::Zero { replica: replica(id), extent, durability: Volatile }
             }
             Step::Flush => {
                 asked.covered = self.now();

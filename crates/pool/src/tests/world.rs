@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability::Volatile, Extent};
 use model::{AttemptId, PoolId, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
 
 use crate::{
@@ -222,7 +222,7 @@ impl World {
 
     pub fn write(&mut self, of: u128, extent: Extent, fill: u64) -> Result<(), Cut> {
         let data = filled(extent, fill);
-        self.done(Request::Write { replica: replica(of), extent, data, fua: false })
+        self.done(Request::Write { replica: replica(of), extent, data, durability: Volatile })
     }
 
     pub fn read(&mut self, image: Image, extent: Extent) -> Result<Buffer, Cut> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use block::Extent;
+use block::{Durability, Extent};
 use nvme::{
     Code, Digests, Op, Reply, Status,
     initiator::{Attached, Config, Out, Session},
@@ -273,15 +273,15 @@ impl World {
             0..40 if is_busy => return,
             0..40 => {
                 let is_zero = drawn < 8;
-                let fua = drawn.is_multiple_of(8);
+                let durability = Durability::from_fua(drawn.is_multiple_of(8));
                 let number = self.oracle.issue(extent, is_zero, epoch);
                 let op = if is_zero {
-                    Op::Zero { extent, deallocate: true, fua }
+                    Op::Zero { extent, deallocate: true, durability }
                 } else {
                     let data = filled(number, extent.blocks);
-                    Op::Write { extent, data, fua }
+                    Op::Write { extent, data, durability }
                 };
-                (What::Write { extent, number, is_durable: fua }, op)
+                (What::Write { extent, number, is_durable: durability.is_durable() }, op)
             }
             40..92 => {
                 let floors = self.oracle.floors(extent);

@@ -4,6 +4,7 @@
 //! read through a later target, before it was asked for; what was flushed must be on every disk
 //! that counts.
 
+use block::Durability;
 use mirror::{Command, HostFault, HostReply, HostResult};
 
 use super::disk::Version;
@@ -76,7 +77,7 @@ impl Host {
         let version = told.issued;
         let tag = self.ask(target, What::Write { block, version });
         let extent = block::Extent::new(u64::try_from(block).unwrap_or(0), 1);
-        (tag, Command::Write { extent, data: version, fua: false })
+        (tag, Command::Write { extent, data: version, durability: Durability::Volatile })
     }
 
     pub(super) fn read(&mut self, target: usize, block: usize) -> (u64, Command<Version>) {

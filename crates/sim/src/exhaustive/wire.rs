@@ -48,6 +48,7 @@ impl Wire {
                 | Request::Fetch { .. }
                 | Request::Write { .. }
                 | Request::Zero { .. }
+                | Request::Resync(_)
                 | Request::Flush
                 | Request::Ping
         );

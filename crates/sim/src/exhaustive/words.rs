@@ -104,10 +104,11 @@ pub(super) fn word(request: &Request<Version>) -> String {
         Request::Read { extent } => format!("read block {}", extent.start),
         Request::Fetch { extent, image: None, .. } => format!("fetch block {}", extent.start),
         Request::Fetch { extent, .. } => format!("fetch block {} of a snapshot", extent.start),
-        Request::Write { extent, data, class } => {
-            format!("write block {} v{data} ({class:?})", extent.start)
+        Request::Write { extent, data, durability } => {
+            format!("write block {} v{data} ({durability:?})", extent.start)
         }
         Request::Zero { extent, .. } => format!("zero block {}", extent.start),
+        Request::Resync(piece) => format!("resync block {} v{:?}", piece.extent.start, piece.data),
         Request::Flush => "flush".into(),
         Request::Roster { roster, members, absent, intact } => {
             let healthy = members.values().filter(|healthy| **healthy).count();

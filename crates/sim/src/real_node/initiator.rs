@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use block::Extent;
+use block::{Durability, Extent};
 use model::{Epoch, HostId, InstanceId, Millis, NodeId, Time, VolumeId};
 use nvme::{
     Code, Digests, Op, Reply, Status,
@@ -148,12 +148,13 @@ impl Initiators {
                 }
             }
             PathOp::Write { tag, block, value } => {
-                let fua = ctx.random.chance(500);
+                let is_durable = ctx.random.chance(500);
                 self.with(ctx, session, |it, now| {
-                    let kind = if fua { Command::Write } else { Command::WriteBeforeFlush };
+                    let kind = if is_durable { Command::Write } else { Command::WriteBeforeFlush };
                     it.commands.insert(tag, kind);
                     let (extent, data) = (Extent::new(place(block), 1), filled(value));
-                    it.machine.submit(now, IO_QUEUE, tag, Op::Write { extent, data, fua });
+                    let durability = Durability::from_fua(is_durable);
+                    it.machine.submit(now, IO_QUEUE, tag, Op::Write { extent, data, durability });
                 });
             }
             PathOp::Read { tag, block } => self.with(ctx, session, |it, now| {

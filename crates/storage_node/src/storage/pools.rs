@@ -7,7 +7,7 @@ use alloc::{
 };
 use core::time::Duration;
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability, Extent};
 use mirror::{DiskFault, DiskResult};
 use model::{PoolId, ReplicaId, Revision};
 use pool::{
@@ -494,7 +494,7 @@ impl Storage {
             for io in pool::erase(blocks) {
                 if let Io::Write { offset, data, .. } = io {
                     // Each durable by itself: no sync needs to wait for the others.
-                    let io = Io::Write { offset, data, dsync: true };
+                    let io = Io::Write { offset, data, durability: Durability::Durable };
                     self.start_disk(cx, DiskWork::Erase, disk, io, None);
                 }
             }

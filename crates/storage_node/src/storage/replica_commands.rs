@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 
 use block::{BLOCK, Buffer, Extent};
-use mirror::{Class, Piece, Request};
+use mirror::{Piece, Request};
 use model::{Epoch, ReplicaId};
 use nvme::{Code, Op, Reply, Status, Vendor, reservation};
 
@@ -129,11 +129,10 @@ impl Storage {
 }
 
 fn decode(op: Op) -> ReplicaCommand {
-    let class = |fua: bool| if fua { Class::Durable } else { Class::Plain };
     ReplicaCommand::Request(match op {
         Op::Read { extent } => Request::Read { extent },
-        Op::Write { extent, data, fua } => Request::Write { extent, data, class: class(fua) },
-        Op::Zero { extent, fua, .. } => Request::Zero { extent, class: class(fua) },
+        Op::Write { extent, data, durability } => Request::Write { extent, data, durability },
+        Op::Zero { extent, durability, .. } => Request::Zero { extent, durability },
         Op::Flush => Request::Flush,
         // Proves that the session is still let in, and touches nothing.
         Op::Verify { .. } => Request::Ping,

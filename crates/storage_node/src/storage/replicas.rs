@@ -9,9 +9,7 @@ use alloc::{
 use core::time::Duration;
 
 use block::Buffer;
-use mirror::{
-    Answer, Class, DiskOp, DiskResult, Frozen, Piece, Replica, ReplicaOutput, Request, State,
-};
+use mirror::{Answer, DiskOp, DiskResult, Frozen, Piece, Replica, ReplicaOutput, Request, State};
 use model::{Epoch, NodeId, PoolId, ReplicaId, SnapshotId};
 use nvme::{Code, Reply, Status};
 use pool::Image;
@@ -293,7 +291,6 @@ impl Storage {
     ) {
         let Some(pool) = self.pool_for_io(cx, replica) else { return };
         let mut requester = self.requester(replica, id, session, &op);
-        let fua = |class: Class| class == Class::Durable;
         let request = match op {
             DiskOp::Read { extent } => {
                 pool::Request::Read { image: Image::Replica(replica), extent }
@@ -312,11 +309,11 @@ impl Storage {
                 requester = PoolRequester::Fetch { replica, id, extent, runs: changed };
                 pool::Request::Read { image, extent }
             }
-            DiskOp::Write { extent, data, class } => {
-                pool::Request::Write { replica, extent, data, fua: fua(class) }
+            DiskOp::Write { extent, data, durability } => {
+                pool::Request::Write { replica, extent, data, durability }
             }
-            DiskOp::Zero { extent, class } => {
-                pool::Request::Zero { replica, extent, fua: fua(class) }
+            DiskOp::Zero { extent, durability } => {
+                pool::Request::Zero { replica, extent, durability }
             }
             DiskOp::Flush => pool::Request::Flush,
             DiskOp::Note(note) => pool::Request::Note { replica, notes: vec![note] },

@@ -13,7 +13,7 @@ use alloc::{
 };
 use core::{net::SocketAddr, time::Duration};
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability, Extent};
 use mirror::{Answer, Fault, Input, Piece, Request};
 use model::{Epoch, NodeId, ReplicaId, SnapshotId};
 use nvme::{
@@ -407,6 +407,7 @@ fn waits_for_all(request: &Request<Buffer>) -> bool {
         Request::Read { .. }
             | Request::Write { .. }
             | Request::Zero { .. }
+            | Request::Resync(_)
             | Request::Flush
             | Request::Ping
             | Request::Fetch { .. }
@@ -429,7 +430,6 @@ fn mapped(extent: Extent, image: u32, map: &[u8]) -> (Option<(Op, Expecting)>, A
 }
 
 fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
-    let fua = |class: mirror::Class| class == mirror::Class::Durable;
     let op = match request {
         Request::Fence { .. } => {
             let command = Command::Register {
@@ -445,8 +445,15 @@ fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
         // Any block will do: the replica takes it as a question whether the session still counts.
         Request::Ping => Op::Verify { extent: Extent::new(0, 1) },
         Request::Read { extent } => Op::Read { extent },
-        Request::Write { extent, data, class } => Op::Write { extent, data, fua: fua(class) },
-        Request::Zero { extent, class } => Op::Zero { extent, deallocate: true, fua: fua(class) },
+        Request::Write { extent, data, durability } => Op::Write { extent, data, durability },
+        Request::Zero { extent, durability } => Op::Zero { extent, deallocate: true, durability },
+        Request::Resync(Piece { extent, data }) => {
+            let durability = Durability::Volatile;
+            match data {
+                Some(data) => Op::Write { extent, data, durability },
+                None => Op::Zero { extent, deallocate: true, durability },
+            }
+        }
         Request::Flush => Op::Flush,
         other => match protocol::vendor(&other) {
             Some(vendor) => Op::Vendor(vendor),

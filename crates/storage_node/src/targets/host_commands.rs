@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use block::{Buffer, Extent};
+use block::{Buffer, Durability, Extent};
 use mirror::{Command, HostFault, HostReply, HostResult, Input};
 use model::VolumeId;
 use nvme::{Code, Op, Reply, Status};
@@ -52,9 +52,9 @@ impl Targets {
         let composed = &mut entry.commands.composed;
         let command = match op {
             Op::Read { extent } => Command::Read { extent },
-            Op::Write { extent, data, fua } => Command::Write { extent, data, fua },
+            Op::Write { extent, data, durability } => Command::Write { extent, data, durability },
             Op::Flush => Command::Flush,
-            Op::Zero { extent, fua, .. } => Command::Zero { extent, fua },
+            Op::Zero { extent, durability, .. } => Command::Zero { extent, durability },
             Op::Compare { extent, data } => {
                 composed.insert(number, Composed::Compare(data));
                 Command::Read { extent }
@@ -94,7 +94,7 @@ impl Targets {
             if let Some(entry) = self.entries.get_mut(&volume) {
                 entry.commands.composed.insert(part, Composed::Part { whole: number });
             }
-            let command = Command::Zero { extent, fua: false };
+            let command = Command::Zero { extent, durability: Durability::Volatile };
             self.input(cx, volume, Input::Command { session, tag: part, command });
         }
     }

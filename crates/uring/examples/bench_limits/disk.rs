@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability::Volatile};
 use serde_json::Value;
 use uring::{Backend, Completion, Disk, Op, Outcome, Reactor};
 
@@ -57,7 +57,7 @@ fn fill(disk: &Disk) -> Result<(), Box<dyn Error>> {
     let mut completions = Vec::new();
     for offset in (0..SIZE).step_by(piece.len()) {
         let data = piece.clone().into();
-        reactor.submit(0, Op::Write { disk: disk.clone(), offset, data, dsync: false });
+        reactor.submit(0, Op::Write { disk: disk.clone(), offset, data, durability: Volatile });
         while reactor.in_flight() > 16 {
             reactor.wait(&mut completions, None)?;
         }
@@ -118,7 +118,9 @@ impl Driver {
             token,
             match self.kind {
                 Kind::Read => Op::Read { disk, offset, buffer },
-                Kind::Write => Op::Write { disk, offset, data: buffer.into(), dsync: false },
+                Kind::Write => {
+                    Op::Write { disk, offset, data: buffer.into(), durability: Volatile }
+                }
             },
         );
     }

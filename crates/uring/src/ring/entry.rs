@@ -89,9 +89,9 @@ pub(super) fn ready(fd: &impl AsFd, events: i16) -> squeue::Entry {
 }
 
 fn write(flight: &Flight, scratch: &mut Scratch) -> Option<squeue::Entry> {
-    let Work::Write { disk, offset, dsync, .. } = &flight.work else { return None };
+    let Work::Write { disk, offset, durability, .. } = &flight.work else { return None };
     let (fd, at) = (number(disk), flight.at(*offset));
-    let flags = if *dsync { libc::RWF_DSYNC } else { 0 };
+    let flags = if durability.is_durable() { libc::RWF_DSYNC } else { 0 };
     scratch.gather(flight);
     Some(match scratch.vectors.as_slice() {
         [one] => {

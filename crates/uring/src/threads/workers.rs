@@ -136,9 +136,13 @@ fn perform(flight: &mut Flight) -> Result<usize, Errno> {
             let mut room = [IoSliceMut::new(flight.room_left())];
             preadv2(&disk, &mut room, at, ReadWriteFlags::empty())
         }
-        Work::Write { disk, offset, dsync, .. } => {
+        Work::Write { disk, offset, durability, .. } => {
             let parts = flight.parts_left().map(IoSlice::new).collect::<Vec<_>>();
-            let flags = if *dsync { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+            let flags = if durability.is_durable() {
+                ReadWriteFlags::DSYNC
+            } else {
+                ReadWriteFlags::empty()
+            };
             pwritev2(disk, &parts, flight.at(*offset), flags)
         }
         Work::Sync { disk } => rustix::fs::fdatasync(disk).map(|()| 0),

@@ -2,7 +2,10 @@
 
 use std::{fs::File, io::Read, os::unix::fs::MetadataExt, path::Path};
 
-use block::{BLOCK, Buffer};
+use block::{
+    BLOCK, Buffer,
+    Durability::{Durable, Volatile},
+};
 use tempfile::TempDir;
 use uring::{Data, Disk, DiskError, DiskKind, IoError, Op, Outcome};
 
@@ -30,8 +33,12 @@ fn offset(block: usize) -> u64 {
 }
 
 fn write(rig: &mut Rig, disk: &Disk, block: usize, data: impl Into<Data>) -> Result<(), IoError> {
-    let op =
-        Op::Write { disk: disk.clone(), offset: offset(block), data: data.into(), dsync: false };
+    let op = Op::Write {
+        disk: disk.clone(),
+        offset: offset(block),
+        data: data.into(),
+        durability: Volatile,
+    };
     match rig.run(op) {
         Outcome::Written { result, .. } => result,
         other => panic!("{other:?}"),
@@ -64,7 +71,7 @@ fn durable_writes_and_syncs_succeed_and_reach_the_file() {
     on_both(|rig| {
         let Scratch { disk, folder: _folder } = scratch(4);
         let data = Data::One(filled(3, 1));
-        let op = Op::Write { disk: disk.clone(), offset: offset(2), data, dsync: true };
+        let op = Op::Write { disk: disk.clone(), offset: offset(2), data, durability: Durable };
         assert!(matches!(rig.run(op), Outcome::Written { result: Ok(()), .. }));
         assert!(matches!(rig.run(Op::Sync { disk: disk.clone() }), Outcome::Synced(Ok(()))));
         let mut bytes = Vec::new();

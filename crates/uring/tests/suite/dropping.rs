@@ -2,7 +2,7 @@
 
 use std::{io::Read, os::fd::OwnedFd, os::unix::net::UnixStream};
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability::Durable};
 use uring::{Backend, Data, Disk, Op, Socket};
 
 use crate::{
@@ -24,7 +24,8 @@ fn a_dropped_reactor_lets_its_disks_go() {
         for token in 0..64 {
             let data = Data::One(filled(1, 1));
             let offset = token * u64::try_from(BLOCK).unwrap();
-            rig.reactor.submit(token, Op::Write { disk: disk.clone(), offset, data, dsync: true });
+            rig.reactor
+                .submit(token, Op::Write { disk: disk.clone(), offset, data, durability: Durable });
             let buffer = Buffer::zeroed(BLOCK);
             rig.reactor.submit(token, Op::Read { disk: disk.clone(), offset, buffer });
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use block::{BLOCK, Buffer};
+use block::{BLOCK, Buffer, Durability};
 use proptest::prelude::*;
 use uring::{Backend, Data, Op, Outcome};
 
@@ -18,7 +18,7 @@ enum Step {
     Write {
         at: usize,
         pieces: Vec<(u8, usize)>,
-        dsync: bool,
+        durability: Durability,
     },
     Read {
         at: usize,
@@ -37,8 +37,10 @@ fn step() -> impl Strategy<Value = Step> {
     let at = 0..BLOCKS;
     let pieces = prop::collection::vec((1u8.., 1usize..4), 1..5);
     prop_oneof![
-        4 => (at.clone(), pieces, any::<bool>())
-            .prop_map(|(at, pieces, dsync)| Step::Write { at, pieces, dsync }),
+        4 => (at.clone(), pieces, any::<bool>()).prop_map(|(at, pieces, is_durable)| {
+            let durability = Durability::from_fua(is_durable);
+            Step::Write { at, pieces, durability }
+        }),
         4 => (at.clone(), 1usize..12).prop_map(|(at, blocks)| Step::Read { at, blocks }),
         1 => (at, 1usize..12).prop_map(|(at, blocks)| Step::Discard { at, blocks }),
         1 => Just(Step::Sync),
@@ -61,7 +63,7 @@ struct Model<'a> {
 impl Model<'_> {
     fn step(&mut self, step: Step) {
         match step {
-            Step::Write { at, pieces, dsync } => {
+            Step::Write { at, pieces, durability } => {
                 let len = pieces.iter().map(|(_, blocks)| blocks).sum();
                 let Some(offset) = self.claim(at, len) else { return };
                 let bytes: Vec<u8> =
@@ -70,7 +72,7 @@ impl Model<'_> {
                 let piece =
                     |(byte, blocks): &(u8, usize)| Buffer::copy_of(&vec![*byte; *blocks * BLOCK]);
                 let data = Data::Many(pieces.iter().map(piece).collect());
-                self.submit(Op::Write { disk: self.disk.clone(), offset, data, dsync });
+                self.submit(Op::Write { disk: self.disk.clone(), offset, data, durability });
             }
             Step::Read { at, blocks } => {
                 let Some(offset) = self.claim(at, blocks) else { return };

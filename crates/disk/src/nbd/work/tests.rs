@@ -1,5 +1,7 @@
 //! Requests on a disk of whole blocks whose answers come in any order, beside plain bytes.
 
+use block::Durability::Volatile;
+
 use super::*;
 
 const BLOCKS: usize = 12;
@@ -46,7 +48,7 @@ fn write(span: Span, fill: u8) -> Op {
     let mut data = Buffer::zeroed(span.covering_bytes());
     let at = span.head();
     data.get_mut().unwrap()[at..at + span.len as usize].fill(fill);
-    Op::Write { span, data, fua: false }
+    Op::Write { span, data, durability: Volatile }
 }
 
 /// Spans that share blocks but no bytes, one after the other.
@@ -75,9 +77,9 @@ fn round(random: &mut Random, disk: &mut Disk, expected: &mut [u8]) {
         let op = match random.below(4) {
             0 => {
                 bytes.fill(0);
-                Op::Zero { span, may_deallocate: true, fua: false }
+                Op::Zero { span, may_deallocate: true, durability: Volatile }
             }
-            1 => Op::Trim { span, fua: false },
+            1 => Op::Trim { span, durability: Volatile },
             _ => {
                 let fill = u8::try_from(1 + random.below(255)).unwrap();
                 bytes.fill(fill);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use block::Extent;
+use block::{Durability::Volatile, Extent};
 
 use super::super::rig::{World, founded, serving};
 use crate::{Command, Input, Times};
@@ -12,7 +12,8 @@ const REGIONS: u64 = 200;
 const REGION: u64 = 1_024;
 
 fn write(world: &mut World, region: u64) {
-    let command = Command::Write { extent: Extent::new(region * REGION, 1), data: (), fua: false };
+    let command =
+        Command::Write { extent: Extent::new(region * REGION, 1), data: (), durability: Volatile };
     world.tell(Input::Command { session: 10, tag: region, command });
 }
 
