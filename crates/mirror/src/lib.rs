@@ -23,10 +23,10 @@ mod replica;
 mod target;
 
 pub use flaw::Flaw;
-pub use replica::{DiskFault, DiskOp, DiskResult, Replica, ReplicaOutput};
+pub use replica::{Replica, ReplicaOutput};
 pub use target::{
     Command, HostFault, HostReply, HostResult, Input, Notice, Output, Phase, Seat, StoreAnswer,
     Target, Why,
 };
 pub use times::{Geometry, Throttle, Times};
-pub use wire::{Answer, Fault, Frozen, Piece, Request, State};
+pub use wire::{Answer, Fault, Frozen, Request, State};

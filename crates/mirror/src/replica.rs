@@ -15,74 +15,25 @@ mod flush;
 mod io;
 
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, VecDeque},
     vec::Vec,
 };
 
-use block::{Bitmap, Durability, Extent};
-use model::{AttemptId, Epoch, InstanceId, ReplicaId, SnapshotId};
-use pool::{Absent, Boot, Header, Note};
+use block::{Bitmap, Extent};
+use model::{Epoch, InstanceId, ReplicaId, SnapshotId};
+use pool::{Absent, Boot, Header, Image, Note, Reply};
 
 use self::{fence::Fencing, flush::Flushes, io::Held};
-use crate::{
-    Answer, Fault, Frozen, Geometry, Piece, Request, State, flaw::Flawed, in_flight::InFlight,
-};
-
-/// What the disk is to do. Results come back in any order.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DiskOp<D> {
-    Read {
-        extent: Extent,
-    },
-    /// See [`Request::Fetch`].
-    Fetch {
-        extent: Extent,
-        image: Option<SnapshotId>,
-        since: Option<SnapshotId>,
-    },
-    Write {
-        extent: Extent,
-        data: D,
-        durability: Durability,
-    },
-    Zero {
-        extent: Extent,
-        durability: Durability,
-    },
-    /// Everything that was done before it was asked for becomes durable.
-    Flush,
-    /// Durable before it is done, and after every note that was asked for before.
-    Note(Note),
-    Snapshot(Frozen),
-    SnapAbort {
-        snapshot: SnapshotId,
-        attempt: AttemptId,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DiskResult<D> {
-    Done,
-    Data(D),
-    Pieces(Vec<Piece<D>>),
-    Failed(DiskFault),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DiskFault {
-    NoSpace,
-    Media,
-    /// Nothing can be promised any more: a sync failed, or the device is gone.
-    Faulted,
-}
+use crate::{Answer, Fault, Frozen, Geometry, Request, State, flaw::Flawed, in_flight::InFlight};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReplicaOutput<D> {
-    /// `session` asked for it; nobody, if the config did.
+    /// Answered by `done`, in any order. `session` asked for it; nobody, if the config did.
     Disk {
         id: u64,
         session: Option<u64>,
-        op: DiskOp<D>,
+        op: pool::Request<D>,
     },
     Reply {
         session: u64,
@@ -97,6 +48,7 @@ pub enum ReplicaOutput<D> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Replica<D> {
+    id: ReplicaId,
     instance: InstanceId,
     boot: Boot,
     geometry: Geometry,
@@ -154,6 +106,7 @@ type Out<D> = Vec<ReplicaOutput<D>>;
 impl<D: Clone> Replica<D> {
     /// As the import of its pool found it. `instance` is new with every import.
     pub fn import(
+        id: ReplicaId,
         instance: InstanceId,
         boot: Boot,
         geometry: Geometry,
@@ -161,6 +114,7 @@ impl<D: Clone> Replica<D> {
         snapshots: Vec<Frozen>,
     ) -> Self {
         Self {
+            id,
             instance,
             boot,
             geometry,
@@ -233,19 +187,24 @@ impl<D: Clone> Replica<D> {
     }
 
     fn take(&mut self, session: u64, tag: u64, request: Request<D>, out: &mut Out<D>) {
-        let by = Some((session, tag));
+        let (by, replica) = (Some((session, tag)), self.id);
         match request {
             Request::Fence { .. } | Request::Ping => out.push(done(session, tag)),
-            Request::Read { extent } => self.run(by, What::Read, DiskOp::Read { extent }, out),
+            Request::Read { extent } => {
+                let op = pool::Request::Read { image: Image::Replica(replica), extent };
+                self.run(by, What::Read, op, out);
+            }
             Request::Fetch { extent, image, since } => {
-                self.run(by, What::Read, DiskOp::Fetch { extent, image, since }, out);
+                let image = Image::of(replica, image);
+                self.run(by, What::Read, pool::Request::Fetch { image, since, extent }, out);
             }
             Request::Write { extent, data, durability } => {
-                let op = DiskOp::Write { extent, data, durability };
+                let op = pool::Request::Write { replica, extent, data, durability };
                 self.write((session, tag), extent, op, out);
             }
             Request::Zero { extent, durability } => {
-                self.write((session, tag), extent, DiskOp::Zero { extent, durability }, out);
+                let op = pool::Request::Zero { replica, extent, durability };
+                self.write((session, tag), extent, op, out);
             }
             Request::Resync(piece) => self.resync((session, tag), piece, out),
             Request::Flush => self.flush(session, tag, out),
@@ -274,7 +233,7 @@ impl<D: Clone> Replica<D> {
                     return;
                 }
                 let what = What::SnapAbort { snapshot };
-                self.run(by, what, DiskOp::SnapAbort { snapshot, attempt }, out);
+                self.run(by, what, pool::Request::AbortSnapshot { replica, attempt }, out);
             }
             Request::Stop => self.note(by, Note::Stopped, out),
         }
@@ -288,20 +247,19 @@ impl<D: Clone> Replica<D> {
             Some(_) => out.push(failed(session, tag, Fault::Refused)),
             None => {
                 let what = What::Snapshot(frozen.clone());
-                self.run(Some((session, tag)), what, DiskOp::Snapshot(frozen), out);
+                let (replica, blocks) = (self.id, Some(frozen.blocks));
+                let Frozen { snapshot, attempt, roster, name, .. } = frozen;
+                let op =
+                    pool::Request::Snapshot { replica, snapshot, attempt, roster, blocks, name };
+                self.run(Some((session, tag)), what, op, out);
             }
         }
     }
 
-    /// A result of the disk. An unknown number is an answer that came twice: nothing waits for it.
-    pub fn done(&mut self, id: u64, result: DiskResult<D>, out: &mut Out<D>) {
+    /// The pool's answer. An unknown number is one that came twice: nothing waits for it.
+    pub fn done(&mut self, id: u64, result: Result<Reply<D>, pool::Error>, out: &mut Out<D>) {
         let Some(doing) = self.doing.remove(id) else { return };
-        let fault = match &result {
-            DiskResult::Failed(DiskFault::NoSpace) => Some(Fault::NoSpace),
-            DiskResult::Failed(DiskFault::Media) => Some(Fault::Media),
-            DiskResult::Failed(DiskFault::Faulted) => Some(Fault::Faulted),
-            _ => None,
-        };
+        let fault = result.as_ref().err().map(fault);
         self.is_faulted |= fault == Some(Fault::Faulted);
         match &doing.what {
             What::Flush => self.flushed(fault, out),
@@ -318,11 +276,11 @@ impl<D: Clone> Replica<D> {
         if let Some(session) = doing.session
             && !matches!(doing.what, What::Flush | What::Mark | What::Fence)
         {
-            let answer = match (fault, result) {
-                (Some(fault), _) => Answer::Failed(fault),
-                (None, DiskResult::Data(data)) => Answer::Data(data),
-                (None, DiskResult::Pieces(pieces)) => Answer::Pieces(pieces),
-                (None, _) => Answer::Done,
+            let answer = match result {
+                Err(error) => Answer::Failed(self::fault(&error)),
+                Ok(Reply::Data(data)) => Answer::Data(data),
+                Ok(Reply::Pieces(pieces)) => Answer::Pieces(pieces),
+                Ok(Reply::Done | Reply::Hashes(_)) => Answer::Done,
             };
             out.push(ReplicaOutput::Reply { session, tag: doing.tag, answer });
         }
@@ -334,13 +292,18 @@ impl<D: Clone> Replica<D> {
         self.snapshots.retain(|held| held.snapshot != snapshot);
     }
 
-    /// Takes the note in memory and asks the disk for it.
     fn note(&mut self, by: Option<(u64, u64)>, note: Note, out: &mut Out<D>) {
-        self.header.take(&note);
-        self.run(by, What::Note, DiskOp::Note(note), out);
+        self.run_note(by, What::Note, note, out);
     }
 
-    fn run(&mut self, by: Option<(u64, u64)>, what: What, op: DiskOp<D>, out: &mut Out<D>) {
+    /// Takes the note in memory and asks the disk for it.
+    fn run_note(&mut self, by: Option<(u64, u64)>, what: What, note: Note, out: &mut Out<D>) {
+        self.header.take(&note);
+        let op = pool::Request::Note { replica: self.id, note: Box::new(note) };
+        self.run(by, what, op, out);
+    }
+
+    fn run(&mut self, by: Option<(u64, u64)>, what: What, op: pool::Request<D>, out: &mut Out<D>) {
         if self.doing.is_empty() && self.held.is_empty() {
             // Numbers need to differ only among what is under way.
             self.next = 0;
@@ -406,6 +369,14 @@ fn done<D>(session: u64, tag: u64) -> ReplicaOutput<D> {
 
 fn failed<D>(session: u64, tag: u64, fault: Fault) -> ReplicaOutput<D> {
     ReplicaOutput::Reply { session, tag, answer: Answer::Failed(fault) }
+}
+
+fn fault(error: &pool::Error) -> Fault {
+    match error {
+        pool::Error::NoSpace => Fault::NoSpace,
+        pool::Error::Faulted { .. } | pool::Error::Exported => Fault::Faulted,
+        _ => Fault::Media,
+    }
 }
 
 /// The note that marks regions for a write.

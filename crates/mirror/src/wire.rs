@@ -7,7 +7,7 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
 use block::{Durability, Extent};
 use model::{AttemptId, Epoch, InstanceId, ReplicaId, Roster, SnapshotId};
-use pool::{Absent, Header};
+use pool::{Absent, FetchedPiece, Header};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub enum Request<D> {
     /// The target stops cleanly.
     Stop,
     /// What another replica has there, as it was fetched: written, or zeroed.
-    Resync(Piece<D>),
+    Resync(FetchedPiece<D>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -81,7 +81,7 @@ pub enum Answer<D> {
     Fenced(Box<State>),
     Done,
     Data(D),
-    Pieces(Vec<Piece<D>>),
+    Pieces(Vec<FetchedPiece<D>>),
     /// Oldest first.
     Images(Vec<Frozen>),
     Failed(Fault),
@@ -106,14 +106,6 @@ impl Frozen {
         let key = |frozen: &Self| (frozen.snapshot, frozen.attempt, frozen.roster);
         key(self) == key(other)
     }
-}
-
-/// A part of what was fetched.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Piece<D> {
-    pub extent: Extent,
-    /// `None`: nothing was ever written there, or it was taken back.
-    pub data: Option<D>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

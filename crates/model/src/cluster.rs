@@ -38,7 +38,7 @@ pub struct Term {
 }
 
 /// The newest point of a store's history that a pool has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mark {
     pub era: Era,
     pub term: InstanceId,

@@ -58,8 +58,8 @@ pub use load::{Finding, LoadError};
 pub use pool::{Node, Pool, ReplicaState, SnapshotState, Stats};
 pub use probe::{Carries, PROBED, probe};
 pub use request::{
-    Error, Fault, Image, Io, IoError, IoId, NewReplica, Origin, Out, PageState, Reply, Request,
-    RequestId,
+    Error, Fault, FetchedPiece, Image, Io, IoError, IoId, NewReplica, Origin, Out, PageState,
+    Reply, Request, RequestId,
 };
 #[cfg(any(test, feature = "simulate"))]
 pub use sim_disk::{Crash, SimDisk};

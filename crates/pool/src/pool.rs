@@ -26,7 +26,12 @@ use model::{ReplicaId, SnapshotId};
 
 pub use self::look::{Node, ReplicaState, SnapshotState, Stats};
 use self::{
-    checkpoint::Checkpoint, commit::Commit, manage::Change, merge::Merge, read::Read, write::Write,
+    checkpoint::Checkpoint,
+    commit::Commit,
+    manage::Change,
+    merge::Merge,
+    read::{Read, ReadAs},
+    write::Write,
     zero::Zero,
 };
 use crate::{
@@ -275,13 +280,20 @@ impl Pool {
             return Err(Error::Exported);
         }
         if let Some(fault) = self.fault
-            && !matches!(what, Request::Read { .. } | Request::Hash { .. })
+            && !matches!(what, Request::Read { .. } | Request::Fetch { .. } | Request::Hash { .. })
         {
             return Err(Error::Faulted { fault });
         }
         match what {
-            Request::Read { image, extent } => self.admit_read(request, image, extent, false),
-            Request::Hash { image, extent } => self.admit_read(request, image, extent, true),
+            Request::Read { image, extent } => {
+                self.admit_read(request, image, extent, ReadAs::Data)
+            }
+            Request::Fetch { image, since, extent } => {
+                self.admit_fetch(request, image, since, extent)
+            }
+            Request::Hash { image, extent } => {
+                self.admit_read(request, image, extent, ReadAs::Hashes)
+            }
             Request::Write { replica, extent, data, durability } => {
                 self.admit_write(request, replica, extent, data, durability)
             }

@@ -2,10 +2,11 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use block::{Buffer, Durability, Extent};
+use block::{BLOCK, Buffer, Durability, Extent};
 use model::{AttemptId, Mark, ReplicaId, Revision, Roster, SnapshotId, VolumeId};
+use serde::{Deserialize, Serialize};
 
-use crate::Note;
+use crate::{Note, codec::index};
 
 /// Given by the caller; comes back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,17 +23,32 @@ pub enum Image {
     Snapshot(ReplicaId, SnapshotId),
 }
 
-#[derive(Clone, Debug)]
-pub enum Request {
+impl Image {
+    /// A snapshot of a replica, or the replica itself.
+    pub fn of(replica: ReplicaId, snapshot: Option<SnapshotId>) -> Self {
+        snapshot.map_or(Self::Replica(replica), |snapshot| Self::Snapshot(replica, snapshot))
+    }
+}
+
+/// `D` is what stands for the data: buffers, or less where a proof explores what replicas ask.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Request<D = Buffer> {
     Read {
         image: Image,
+        extent: Extent,
+    },
+    /// What a resync needs: the data, and where there is none; only what may differ from an older
+    /// snapshot, if one is named.
+    Fetch {
+        image: Image,
+        since: Option<SnapshotId>,
         extent: Extent,
     },
     /// Answered when a crash of the process can no longer lose it; if durable, when nothing can.
     Write {
         replica: ReplicaId,
         extent: Extent,
-        data: Buffer,
+        data: D,
         durability: Durability,
     },
     /// Reads as zeros from now on, and its space is given back. Durable as a write is.
@@ -43,10 +59,10 @@ pub enum Request {
     },
     /// Every write answered before is durable when this is answered.
     Flush,
-    /// Durable when answered, all of them together.
+    /// Durable when answered, and after every note that was asked for before.
     Note {
         replica: ReplicaId,
-        notes: Vec<Note>,
+        note: Box<Note>,
     },
     Create(Box<NewReplica>),
     /// The data is gone for every reader at once; its space comes back when that is durable.
@@ -102,7 +118,7 @@ pub enum Request {
     Export,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NewReplica {
     pub replica: ReplicaId,
     pub volume: VolumeId,
@@ -117,7 +133,7 @@ pub struct NewReplica {
 }
 
 /// A snapshot in this pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The replica it was taken of; any that has it, if `None`.
     pub replica: Option<ReplicaId>,
@@ -152,10 +168,31 @@ pub enum Out {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum Reply<D = Buffer> {
     Done,
-    Data(Buffer),
+    Data(D),
+    Pieces(Vec<FetchedPiece<D>>),
     Hashes(Vec<u64>),
+}
+
+/// A part of what was fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FetchedPiece<D> {
+    pub extent: Extent,
+    /// `None`: nothing was ever written there, or it was taken back.
+    pub data: Option<D>,
+}
+
+impl FetchedPiece<Buffer> {
+    /// Data of an extent, cut into what is there and what is not.
+    pub fn cut(data: &Buffer, whole: Extent, runs: &[(Extent, bool)]) -> Vec<Self> {
+        let at = |block: u64| index((block - whole.start) * BLOCK as u64);
+        let piece = |(extent, has_data): &(Extent, bool)| {
+            let data = has_data.then(|| data.slice(at(extent.start)..at(extent.end())));
+            Self { extent: *extent, data }
+        };
+        runs.iter().map(piece).collect()
+    }
 }
 
 /// The disk did not do what it was asked.

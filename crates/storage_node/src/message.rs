@@ -44,7 +44,7 @@ pub(crate) enum Message {
     ReplicaDiskDone {
         replica: ReplicaId,
         id: u64,
-        result: mirror::DiskResult<Buffer>,
+        result: Result<pool::Reply, pool::Error>,
     },
     /// A pool did, or refused, what the config wants.
     ConfigWorkDone {

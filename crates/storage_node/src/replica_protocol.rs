@@ -35,7 +35,7 @@ pub(crate) fn vendor(request: &Request<Buffer>) -> Option<Vendor> {
         Request::Stop => STOP,
         _ => return None,
     };
-    let bytes = postcard::to_allocvec(&without_data(request)?).ok()?;
+    let bytes = postcard::to_allocvec(&without_data::<_, ()>(request.clone())?).ok()?;
     let data = VendorData::ToController(Buffer::copy_of(&bytes));
     // The exact size, because data is moved in whole words of four bytes.
     let size = u32::try_from(bytes.len()).ok()?;
@@ -91,7 +91,7 @@ pub(crate) fn request(vendor: &Vendor) -> Option<Request<Buffer>> {
     let VendorData::ToController(data) = &vendor.data else { return None };
     let size = usize::try_from(vendor.words[2]).ok()?;
     let decoded: Request<()> = postcard::from_bytes(data.bytes().get(..size)?).ok()?;
-    with_data(decoded)
+    without_data(decoded)
 }
 
 pub(crate) fn asked_extent(vendor: &Vendor) -> block::Extent {
@@ -152,22 +152,8 @@ pub(crate) fn fault(status: Status, epoch: model::Epoch) -> Fault {
     }
 }
 
-fn without_data(request: &Request<Buffer>) -> Option<Request<()>> {
-    Some(match request.clone() {
-        Request::Roster { roster, members, absent, intact } => {
-            Request::Roster { roster, members, absent, intact }
-        }
-        Request::Absent { absent } => Request::Absent { absent },
-        Request::Clean { regions } => Request::Clean { regions },
-        Request::Copied { peer, regions } => Request::Copied { peer, regions },
-        Request::Snapshot(frozen) => Request::Snapshot(frozen),
-        Request::SnapAbort { snapshot, attempt } => Request::SnapAbort { snapshot, attempt },
-        Request::Stop => Request::Stop,
-        _ => return None,
-    })
-}
-
-fn with_data(request: Request<()>) -> Option<Request<Buffer>> {
+/// The same request for another kind of data, if it has none.
+fn without_data<A, B>(request: Request<A>) -> Option<Request<B>> {
     Some(match request {
         Request::Roster { roster, members, absent, intact } => {
             Request::Roster { roster, members, absent, intact }

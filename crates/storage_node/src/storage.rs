@@ -28,7 +28,6 @@ use pool::{IoId, Pool};
 
 pub(crate) use self::{
     pools::{Absence, PoolEntry, PoolRequester, PoolState},
-    replica_commands::pieces,
     replicas::ReplicaEntry,
 };
 use crate::{

@@ -4,7 +4,7 @@
 use model::Epoch;
 use pool::Note;
 
-use super::{DiskOp, Out, Replica, ReplicaOutput, What, failed, io::Held};
+use super::{Out, Replica, ReplicaOutput, What, failed, io::Held};
 use crate::{Answer, Fault, Flaw};
 
 /// A new session, or a new epoch, that waits for what was before it.
@@ -59,8 +59,7 @@ impl<D: Clone> Replica<D> {
             return !self.doing.values().any(|doing| doing.what == What::Fence);
         }
         let note = Note::Fence { epoch };
-        self.header.take(&note);
-        self.run(None, What::Fence, DiskOp::Note(note), out);
+        self.run_note(None, What::Fence, note, out);
         false
     }
 

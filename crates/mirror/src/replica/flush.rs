@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use block::Bitmap;
 
-use super::{DiskOp, Out, Replica, What, done, failed};
+use super::{Out, Replica, What, done, failed};
 use crate::Fault;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl<D: Clone> Replica<D> {
         self.flushes.since = self.in_flight();
         let by = running.first().copied();
         self.flushes.running = Some(running);
-        self.run(by, What::Flush, DiskOp::Flush, out);
+        self.run(by, What::Flush, pool::Request::Flush, out);
     }
 
     pub(super) fn flushed(&mut self, fault: Option<Fault>, out: &mut Out<D>) {

@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 
 use block::{Durability, Extent};
+use pool::FetchedPiece;
 
-use super::{DiskOp, Out, Replica, What, dirty, failed};
-use crate::{Fault, Flaw, Piece};
+use super::{Out, Replica, What, dirty, failed};
+use crate::{Fault, Flaw};
 
 /// A write that waits until its regions are marked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +14,7 @@ pub(super) struct Held<D> {
     session: u64,
     tag: u64,
     extent: Extent,
-    op: DiskOp<D>,
+    op: pool::Request<D>,
     /// The notes that it waits for.
     needs: Vec<u64>,
 }
@@ -33,7 +34,7 @@ impl<D: Clone> Replica<D> {
         &mut self,
         by: (u64, u64),
         extent: Extent,
-        op: DiskOp<D>,
+        op: pool::Request<D>,
         out: &mut Out<D>,
     ) {
         let needs = self.mark(extent, out);
@@ -41,11 +42,11 @@ impl<D: Clone> Replica<D> {
     }
 
     /// Changes blocks like any write.
-    pub(super) fn resync(&mut self, by: (u64, u64), piece: Piece<D>, out: &mut Out<D>) {
-        let (extent, durability) = (piece.extent, Durability::Volatile);
+    pub(super) fn resync(&mut self, by: (u64, u64), piece: FetchedPiece<D>, out: &mut Out<D>) {
+        let (replica, extent, durability) = (self.id, piece.extent, Durability::Volatile);
         let op = match piece.data {
-            Some(data) => DiskOp::Write { extent, data, durability },
-            None => DiskOp::Zero { extent, durability },
+            Some(data) => pool::Request::Write { replica, extent, data, durability },
+            None => pool::Request::Zero { replica, extent, durability },
         };
         let is_unmarked = self.flawed.leaves_out(Flaw::CopiesUnmarked);
         let needs = if is_unmarked { Vec::new() } else { self.mark(extent, out) };
@@ -56,7 +57,7 @@ impl<D: Clone> Replica<D> {
         &mut self,
         by: (u64, u64),
         extent: Extent,
-        op: DiskOp<D>,
+        op: pool::Request<D>,
         needs: Vec<u64>,
         out: &mut Out<D>,
     ) {
@@ -85,8 +86,7 @@ impl<D: Clone> Replica<D> {
             regions.filter_map(|region| self.marking.get(&region).copied()).collect();
         if !unmarked.is_empty() {
             let note = dirty(&self.header, unmarked.clone());
-            self.header.take(&note);
-            self.run(None, What::Mark, DiskOp::Note(note), out);
+            self.run_note(None, What::Mark, note, out);
             let id = self.next - 1;
             self.marking.extend(unmarked.into_iter().map(|region| (region, id)));
             needs.push(id);

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use block::Bitmap;
 use model::HostId;
+use pool::FetchedPiece;
 
 use super::{
     Target, Turn,
@@ -12,7 +13,7 @@ use super::{
     seen::Why,
 };
 use crate::{
-    Fault, Flaw, Piece, Request,
+    Fault, Flaw, Request,
     slots::{Slot, Slots},
 };
 
@@ -85,7 +86,7 @@ impl<D: Clone> Target<D> {
             let extents = child.sent.values().filter_map(|sent| match &sent.request {
                 Request::Write { extent, .. }
                 | Request::Zero { extent, .. }
-                | Request::Resync(Piece { extent, .. }) => Some(*extent),
+                | Request::Resync(FetchedPiece { extent, .. }) => Some(*extent),
                 _ => None,
             });
             extents.flat_map(|extent| geometry.regions(extent)).collect()

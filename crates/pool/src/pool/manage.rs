@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Note { replica: ReplicaId, notes: Vec<Note> },
+    Note { replica: ReplicaId, note: Box<Note> },
     Create(Box<NewReplica>),
     Delete { replica: ReplicaId },
     Resize { replica: ReplicaId, blocks: u64 },
@@ -59,7 +59,7 @@ impl Pool {
                 self.admit_export(request);
                 return Ok(());
             }
-            Request::Note { replica, notes } => Change::Note { replica, notes },
+            Request::Note { replica, note } => Change::Note { replica, note },
             Request::Create(new) => Change::Create(new),
             Request::Delete { replica } => Change::Delete { replica },
             Request::Resize { replica, blocks } => Change::Resize { replica, blocks },
@@ -78,6 +78,7 @@ impl Pool {
             }
             Request::Mark { mark } => Change::Mark { mark },
             Request::Read { .. }
+            | Request::Fetch { .. }
             | Request::Hash { .. }
             | Request::Write { .. }
             | Request::Zero { .. }
@@ -132,7 +133,7 @@ impl Pool {
     /// The batch that must be durable before it is answered, if there is anything.
     fn change(&mut self, change: Change) -> Result<Option<u64>, Error> {
         match change {
-            Change::Note { replica, notes } => self.note(replica, notes),
+            Change::Note { replica, note } => self.note(replica, *note).map(Some),
             Change::Create(new) => self.create(*new).map(Some),
             Change::Delete { replica } => Ok(Some(self.record(&Record::Delete { replica }))),
             Change::Resize { replica, blocks } => self.resize(replica, blocks),
@@ -149,19 +150,14 @@ impl Pool {
         }
     }
 
-    fn note(&mut self, replica: ReplicaId, notes: Vec<Note>) -> Result<Option<u64>, Error> {
+    fn note(&mut self, replica: ReplicaId, note: Note) -> Result<u64, Error> {
         let layer = self.catalog.layer_of(replica).ok_or(Error::NotFound)?;
         let regions = layer.blocks.div_ceil(REGION);
-        if !notes.iter().all(|note| notes::fits(note, regions)) {
+        if !notes::fits(&note, regions) {
             return Err(Error::OutOfRange);
         }
-        let bytes: u64 = notes.iter().map(|note| growth(note, regions)).sum();
-        self.spend_catalog(bytes)?;
-        let mut lsn = None;
-        for note in notes {
-            lsn = Some(self.record(&Record::Note { replica, note }));
-        }
-        Ok(lsn)
+        self.spend_catalog(growth(&note, regions))?;
+        Ok(self.record(&Record::Note { replica, note }))
     }
 
     fn create(&mut self, new: NewReplica) -> Result<u64, Error> {
@@ -337,7 +333,7 @@ impl Change {
     /// At most, in the journal.
     fn bytes(&self) -> u64 {
         let len = match self {
-            Self::Note { notes, .. } => notes.iter().map(|note| encoded(note) + 17).sum(),
+            Self::Note { note, .. } => encoded(note) + 17,
             Self::Create(new) => new.carried.1.len() + 256,
             Self::Carry { bytes, .. } => bytes.len() + 64,
             Self::Snapshot { snapshot, .. } => snapshot.name.len() + 256,

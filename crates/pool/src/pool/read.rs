@@ -1,25 +1,37 @@
 //! Reading: one I/O where the pages lie side by side, zeros where there are none.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use block::{BLOCK, Buffer, Extent};
+use model::SnapshotId;
 
 use super::{
     Access, Op, OpId, Pool, Scope, Whom, Work, bytes, clusters_of, new_op, resolve::Piece,
 };
-use crate::{Error, Image, Io, IoError, Reply, RequestId, codec::index, record::LayerId};
+use crate::{
+    Error, FetchedPiece, Image, Io, IoError, Reply, RequestId, codec::index, record::LayerId,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     image: Image,
     extent: Extent,
-    hashed: bool,
+    answer: ReadAs,
     /// None if there is only one, of the whole extent.
     pieces: Vec<Piece>,
     left: usize,
     /// The only piece, or all of them put together.
     data: Option<Buffer>,
     failed: Option<IoError>,
+}
+
+/// How what was read is answered.
+#[derive(Clone, Debug)]
+pub(super) enum ReadAs {
+    Data,
+    Hashes,
+    /// Cut into these, which have data or not.
+    Pieces(Box<[(Extent, bool)]>),
 }
 
 /// What a device answers that says it read but gives too little.
@@ -31,7 +43,7 @@ impl Pool {
         request: RequestId,
         image: Image,
         extent: Extent,
-        hashed: bool,
+        answer: ReadAs,
     ) -> Result<(), Error> {
         let layer = self.find(image)?;
         self.check_image(image, layer, extent)?;
@@ -42,7 +54,7 @@ impl Pool {
             Image::Snapshot(..) => None,
         };
         let pieces = Vec::new();
-        let read = Read { image, extent, hashed, pieces, left: 0, data: None, failed: None };
+        let read = Read { image, extent, answer, pieces, left: 0, data: None, failed: None };
         let op = new_op(Some(request), scope, Work::Read(read));
         if self.gates.is_empty() {
             // Nothing is in its way.
@@ -51,6 +63,22 @@ impl Pool {
         } else {
             self.enter(op);
         }
+        Ok(())
+    }
+
+    pub(super) fn admit_fetch(
+        &mut self,
+        request: RequestId,
+        image: Image,
+        since: Option<SnapshotId>,
+        extent: Extent,
+    ) -> Result<(), Error> {
+        let runs = self.changes(image, since, extent)?;
+        if runs.iter().any(|(_, has_data)| *has_data) {
+            return self.admit_read(request, image, extent, ReadAs::Pieces(runs.into()));
+        }
+        let hole = |(extent, _)| FetchedPiece { extent, data: None };
+        self.answer(request, Ok(Reply::Pieces(runs.into_iter().map(hole).collect())));
         Ok(())
     }
 
@@ -118,7 +146,11 @@ impl Pool {
         } else {
             let len = index(read.extent.bytes());
             let data = read.data.take().unwrap_or_else(|| Buffer::zeroed(len));
-            Ok(if read.hashed { Reply::Hashes(hashes(&data)) } else { Reply::Data(data) })
+            Ok(match &read.answer {
+                ReadAs::Data => Reply::Data(data),
+                ReadAs::Hashes => Reply::Hashes(hashes(&data)),
+                ReadAs::Pieces(runs) => Reply::Pieces(FetchedPiece::cut(&data, read.extent, runs)),
+            })
         };
         self.finish(op, result);
     }

@@ -193,8 +193,8 @@ impl Model {
             }
             Step::Note(id, epoch) => {
                 self.volumes.get_mut(&id).unwrap().noting = Some(epoch);
-                let notes = vec![Note::Fence { epoch: Epoch(epoch) }];
-                Request::Note { replica: replica(id), notes }
+                let note = Box::new(Note::Fence { epoch: Epoch(epoch) });
+                Request::Note { replica: replica(id), note }
             }
             Step::Checkpoint => Request::Checkpoint,
             Step::Grow(blocks) => Request::Grow { blocks },

@@ -1,9 +1,9 @@
 //! A disk that forgets what was not flushed.
 
 use block::Extent;
-use mirror::{DiskFault, DiskOp, DiskResult, Frozen, Piece};
+use mirror::Frozen;
 use model::SnapshotId;
-use pool::Header;
+use pool::{Error, Fault, FetchedPiece, Header, Image, IoError, Reply, Request};
 
 /// What a block holds: the number of the write, zero for never.
 pub type Version = u8;
@@ -18,6 +18,10 @@ pub enum Ailment {
     /// Blocks cannot be read until they are written again.
     Media,
 }
+
+type Answer = Result<Reply<Version>, Error>;
+
+const FAILED: IoError = IoError { code: 5 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Disk {
@@ -43,36 +47,35 @@ impl Disk {
         }
     }
 
-    pub(super) fn run(&mut self, op: &DiskOp<Version>) -> DiskResult<Version> {
-        if let Some(fault) = self.fault(op) {
-            return DiskResult::Failed(fault);
+    pub(super) fn run(&mut self, op: &Request<Version>) -> Answer {
+        if let Some(error) = self.error(op) {
+            return Err(error);
         }
         match op {
-            DiskOp::Read { extent } => DiskResult::Data(self.now[index(extent)]),
-            DiskOp::Fetch { extent, image, since } => self.fetch(*extent, *image, *since),
-            DiskOp::Write { extent, data, .. } => self.put(extent, *data),
-            DiskOp::Zero { extent, .. } => self.put(extent, 0),
-            DiskOp::Flush => self.flush(),
-            DiskOp::Note(note) => {
-                self.header.take(note);
-                DiskResult::Done
+            Request::Read { extent, .. } => return Ok(Reply::Data(self.now[index(extent)])),
+            Request::Fetch { image, since, extent } => return self.fetch(*extent, *image, *since),
+            Request::Write { extent, data, .. } => self.put(extent, *data),
+            Request::Zero { extent, .. } => self.put(extent, 0),
+            Request::Flush => self.flush(),
+            Request::Note { note, .. } => self.header.take(note),
+            Request::Snapshot { snapshot, attempt, roster, blocks, name, .. } => {
+                let (snapshot, attempt, roster) = (*snapshot, *attempt, *roster);
+                let (blocks, name) = (blocks.unwrap_or_default(), name.clone());
+                let frozen = Frozen { snapshot, attempt, roster, blocks, name };
+                self.images.push((frozen, self.now.clone()));
+                self.flush();
             }
-            DiskOp::Snapshot(frozen) => {
-                self.images.push((frozen.clone(), self.now.clone()));
-                self.flush()
+            Request::AbortSnapshot { attempt, .. } => {
+                self.images.retain(|(held, _)| held.attempt != *attempt);
             }
-            DiskOp::SnapAbort { snapshot, attempt } => {
-                let key = (snapshot, attempt);
-                self.images.retain(|(held, _)| (&held.snapshot, &held.attempt) != key);
-                DiskResult::Done
-            }
+            other => unreachable!("no replica asks for {other:?}"),
         }
+        Ok(Reply::Done)
     }
 
-    fn flush(&mut self) -> DiskResult<Version> {
+    fn flush(&mut self) {
         self.durable.clone_from(&self.now);
         self.since.iter_mut().for_each(Vec::clear);
-        DiskResult::Done
     }
 
     fn image(&self, snapshot: SnapshotId) -> Option<&Vec<Version>> {
@@ -80,35 +83,32 @@ impl Disk {
         found.map(|(_, values)| values)
     }
 
-    fn fetch(
-        &self,
-        extent: Extent,
-        image: Option<SnapshotId>,
-        since: Option<SnapshotId>,
-    ) -> DiskResult<Version> {
+    fn fetch(&self, extent: Extent, image: Image, since: Option<SnapshotId>) -> Answer {
         let block = index(&extent);
         let value = match image {
-            None => Some(self.now[block]),
-            Some(image) => self.image(image).map(|values| values[block]),
+            Image::Replica(_) => Some(self.now[block]),
+            Image::Snapshot(_, image) => self.image(image).map(|values| values[block]),
         };
-        let Some(value) = value else { return DiskResult::Failed(DiskFault::Media) };
+        let Some(value) = value else { return Err(Error::Io(FAILED)) };
         let before = since.and_then(|since| self.image(since)).map(|values| values[block]);
         if before == Some(value) {
-            return DiskResult::Pieces(Vec::new());
+            return Ok(Reply::Pieces(Vec::new()));
         }
         let data = (value != 0).then_some(value);
-        DiskResult::Pieces(vec![Piece { extent, data }])
+        Ok(Reply::Pieces(vec![FetchedPiece { extent, data }]))
     }
 
-    fn fault(&mut self, op: &DiskOp<Version>) -> Option<DiskFault> {
-        let is_read = matches!(op, DiskOp::Read { .. } | DiskOp::Fetch { .. });
-        let is_write = matches!(op, DiskOp::Write { .. } | DiskOp::Zero { .. });
+    fn error(&mut self, op: &Request<Version>) -> Option<Error> {
+        let is_read = matches!(op, Request::Read { .. } | Request::Fetch { .. });
+        let is_write = matches!(op, Request::Write { .. } | Request::Zero { .. });
         match self.ailment? {
-            Ailment::Full if matches!(op, DiskOp::Write { .. } | DiskOp::Snapshot(_)) => {
-                Some(DiskFault::NoSpace)
+            Ailment::Full if matches!(op, Request::Write { .. } | Request::Snapshot { .. }) => {
+                Some(Error::NoSpace)
             }
-            Ailment::Sync if *op == DiskOp::Flush => Some(DiskFault::Faulted),
-            Ailment::Media if is_read => Some(DiskFault::Media),
+            Ailment::Sync if *op == Request::Flush => {
+                Some(Error::Faulted { fault: Fault::Sync(FAILED) })
+            }
+            Ailment::Media if is_read => Some(Error::Io(FAILED)),
             Ailment::Media if is_write => {
                 self.ailment = None;
                 None
@@ -117,17 +117,16 @@ impl Disk {
         }
     }
 
-    fn put(&mut self, extent: &Extent, value: Version) -> DiskResult<Version> {
+    fn put(&mut self, extent: &Extent, value: Version) {
         let block = index(extent);
         self.now[block] = value;
         if value == self.durable[block] && self.since[block].is_empty() {
-            return DiskResult::Done;
+            return;
         }
         if !self.since[block].contains(&value) {
             self.since[block].push(value);
             self.since[block].sort_unstable();
         }
-        DiskResult::Done
     }
 
     /// Every state that a loss of power may leave.

@@ -336,7 +336,7 @@ impl World {
             match output {
                 ReplicaOutput::Disk { id, session, op } => {
                     let is_write =
-                        matches!(op, mirror::DiskOp::Write { .. } | mirror::DiskOp::Zero { .. });
+                        matches!(op, pool::Request::Write { .. } | pool::Request::Zero { .. });
                     if self.left.slow_disks && is_write {
                         self.sites[site].doing.push((id, session, op));
                     } else {
@@ -371,9 +371,9 @@ impl World {
         site: usize,
         id: u64,
         session: Option<u64>,
-        op: &mirror::DiskOp<Version>,
+        op: &pool::Request<Version>,
     ) {
-        let is_write = matches!(op, mirror::DiskOp::Write { .. } | mirror::DiskOp::Zero { .. });
+        let is_write = matches!(op, pool::Request::Write { .. } | pool::Request::Zero { .. });
         let is_old =
             session.is_some_and(|session| Self::epoch_of(session) < self.sites[site].fenced);
         if is_write && is_old {
@@ -500,7 +500,7 @@ impl World {
         let doing = std::mem::take(&mut self.sites[site].doing);
         if keeps {
             for (_, _, op) in doing {
-                self.sites[site].disk.run(&op);
+                let _ = self.sites[site].disk.run(&op);
             }
         }
         self.reimport(site);

@@ -93,7 +93,7 @@ pub(super) struct Site {
     pub(super) disk: Disk,
     pub(super) machine: Replica<Version>,
     /// Writes that the disk is doing, of a slow one: number, session, block and value.
-    pub(super) doing: Vec<(u64, Option<u64>, mirror::DiskOp<Version>)>,
+    pub(super) doing: Vec<(u64, Option<u64>, pool::Request<Version>)>,
     pub(super) boots: u8,
     pub(super) imports: u8,
     /// The highest epoch that a fence was answered for.
@@ -175,7 +175,14 @@ impl World {
         let boot = Boot(u128::from(boots));
         let header = disk.header.clone();
         let images = disk.images.iter().map(|(frozen, _)| frozen.clone()).collect();
-        let machine = Replica::import(instance, boot, GEOMETRY, header, images);
+        let machine = Replica::import(
+            ReplicaId::from_u128(number(site)),
+            instance,
+            boot,
+            GEOMETRY,
+            header,
+            images,
+        );
         match self.flaw {
             Some(flaw) => machine.flawed(flaw),
             None => machine,

@@ -7,8 +7,7 @@ use alloc::{
 };
 use core::time::Duration;
 
-use block::{Buffer, Durability, Extent};
-use mirror::{DiskFault, DiskResult};
+use block::{Buffer, Durability};
 use model::{PoolId, ReplicaId, Revision};
 use pool::{
     Format, FormatOptions, FormatStep, Import, ImportOptions, ImportStep, Io, IoError, IoId, Out,
@@ -18,7 +17,6 @@ use pool::{
 use super::{
     DiskWork, Storage,
     disk_faults::{DiskFaults, EIO},
-    pieces,
 };
 use crate::{
     LogEvent, OpenDisk,
@@ -101,13 +99,6 @@ pub(crate) enum PoolRequester {
     /// A proof, which does not wait.
     #[cfg(feature = "flaws")]
     Nobody,
-    /// Data, to be cut into what is there and what is not.
-    Fetch {
-        replica: ReplicaId,
-        id: u64,
-        extent: Extent,
-        runs: Vec<(Extent, bool)>,
-    },
     /// Something that the config wants.
     Config(ConfigWork),
 }
@@ -277,21 +268,18 @@ impl Storage {
     ) {
         let Some(entry) = self.pools.get_mut(&id) else { return };
         let PoolState::Open(pool) = &mut entry.state else {
+            let result = Err(pool::Error::Exported);
             return match requester {
                 PoolRequester::Config(work) => {
-                    let result = Err(pool::Error::Exported);
                     cx.send(Message::ConfigWorkDone { pool: id, work, result });
                 }
                 #[cfg(feature = "flaws")]
                 PoolRequester::Nobody => {}
                 #[cfg(feature = "flaws")]
                 PoolRequester::Change { replica, id, .. } => {
-                    let result = DiskResult::Failed(DiskFault::Faulted);
                     cx.send(Message::ReplicaDiskDone { replica, id, result });
                 }
-                PoolRequester::Replica { replica, id }
-                | PoolRequester::Fetch { replica, id, .. } => {
-                    let result = DiskResult::Failed(DiskFault::Faulted);
+                PoolRequester::Replica { replica, id } => {
                     cx.send(Message::ReplicaDiskDone { replica, id, result });
                 }
             };
@@ -459,28 +447,14 @@ impl Storage {
             }
             other => other,
         };
-        let (replica, number, result) = match (requester, result) {
+        match requester {
             #[cfg(feature = "flaws")]
-            (PoolRequester::Change { .. } | PoolRequester::Nobody, _) => return,
-            (PoolRequester::Config(work), result) => {
-                return cx.send(Message::ConfigWorkDone { pool, work, result });
+            PoolRequester::Change { .. } | PoolRequester::Nobody => {}
+            PoolRequester::Config(work) => cx.send(Message::ConfigWorkDone { pool, work, result }),
+            PoolRequester::Replica { replica, id } => {
+                self.replica_disk_done(cx, replica, id, result);
             }
-            (PoolRequester::Replica { replica, id }, Ok(pool::Reply::Data(data))) => {
-                (replica, id, DiskResult::Data(data))
-            }
-            (PoolRequester::Replica { replica, id }, Ok(_)) => (replica, id, DiskResult::Done),
-            (PoolRequester::Fetch { replica, id, extent, runs }, Ok(pool::Reply::Data(data))) => {
-                (replica, id, DiskResult::Pieces(pieces(&data, extent, &runs)))
-            }
-            (PoolRequester::Fetch { replica, id, .. }, Ok(_)) => {
-                (replica, id, DiskResult::Failed(DiskFault::Media))
-            }
-            (
-                PoolRequester::Replica { replica, id } | PoolRequester::Fetch { replica, id, .. },
-                Err(error),
-            ) => (replica, id, DiskResult::Failed(fault(&error))),
-        };
-        self.replica_disk_done(cx, replica, number, result);
+        }
     }
 
     /// Takes an empty pool off its disk, so that no scan finds it again.
@@ -522,12 +496,4 @@ impl PoolEntry {
 fn is_blank(error: &pool::ImportError) -> bool {
     let absent = pool::LoadError::Superblock(SuperblockError::Absent);
     *error == pool::ImportError::Load(absent)
-}
-
-fn fault(error: &pool::Error) -> DiskFault {
-    match error {
-        pool::Error::NoSpace => DiskFault::NoSpace,
-        pool::Error::Faulted { .. } | pool::Error::Exported => DiskFault::Faulted,
-        _ => DiskFault::Media,
-    }
 }

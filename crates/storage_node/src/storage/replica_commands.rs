@@ -2,15 +2,13 @@
 
 use alloc::{vec, vec::Vec};
 
-use block::{BLOCK, Buffer, Extent};
-use mirror::{Piece, Request};
+use block::{Buffer, Extent};
+use mirror::Request;
 use model::{Epoch, ReplicaId};
 use nvme::{Code, Op, Reply, Status, Vendor, reservation};
+use pool::{FetchedPiece, Image};
 
-use super::{
-    Storage,
-    replicas::{ReplicaSession, image_of},
-};
+use super::{Storage, replicas::ReplicaSession};
 use crate::{context::ShardContext, replica_protocol as protocol};
 
 /// What a command of a target means to a replica.
@@ -110,7 +108,7 @@ impl Storage {
             return Err(invalid);
         }
         let since = self.numbered_snapshot(replica, since);
-        let runs = self.page_runs(replica, image_of(replica, snapshot), since, extent);
+        let runs = self.page_runs(replica, Image::of(replica, snapshot), since, extent);
         let mut map = vec![0_u8; 2 * bytes];
         for (run, has_data) in runs.map_err(|_| invalid)? {
             for block in run.range() {
@@ -165,20 +163,8 @@ fn decode_vendor(vendor: &Vendor) -> ReplicaCommand {
     }
 }
 
-/// What was fetched, cut into what is there and what is not.
-pub(crate) fn pieces(data: &Buffer, whole: Extent, runs: &[(Extent, bool)]) -> Vec<Piece<Buffer>> {
-    let at =
-        |block: u64| usize::try_from((block - whole.start) * BLOCK as u64).unwrap_or(usize::MAX);
-    runs.iter()
-        .map(|(extent, has_data)| {
-            let data = has_data.then(|| data.slice(at(extent.start)..at(extent.end())));
-            Piece { extent: *extent, data }
-        })
-        .collect()
-}
-
 /// Pieces that follow each other, as one.
-pub(super) fn joined(pieces: &[Piece<Buffer>]) -> Buffer {
+pub(super) fn joined(pieces: &[FetchedPiece<Buffer>]) -> Buffer {
     let mut bytes = Vec::new();
     for piece in pieces {
         if let Some(data) = &piece.data {

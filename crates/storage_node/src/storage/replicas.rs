@@ -3,13 +3,12 @@
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
-    vec,
     vec::Vec,
 };
 use core::time::Duration;
 
 use block::Buffer;
-use mirror::{Answer, DiskOp, DiskResult, Frozen, Piece, Replica, ReplicaOutput, Request, State};
+use mirror::{Answer, Frozen, Replica, ReplicaOutput, Request, State};
 use model::{Epoch, NodeId, PoolId, ReplicaId, SnapshotId};
 use nvme::{Code, Reply, Status};
 use pool::Image;
@@ -72,7 +71,7 @@ impl Storage {
         for (replica, blocks, header, snapshots) in found {
             let instance = self.next_instance(cx);
             let (boot, geometry) = (cx.params.boot, cx.params.geometry);
-            let machine = Replica::import(instance, boot, geometry, header, snapshots);
+            let machine = Replica::import(replica, instance, boot, geometry, header, snapshots);
             #[cfg(feature = "flaws")]
             let machine = match cx.params.mutations.mirror {
                 Some(flaw) => machine.flawed(flaw),
@@ -287,43 +286,11 @@ impl Storage {
         replica: ReplicaId,
         id: u64,
         session: Option<u64>,
-        op: DiskOp<Buffer>,
+        op: pool::Request,
     ) {
         let Some(pool) = self.pool_for_io(cx, replica) else { return };
-        let mut requester = self.requester(replica, id, session, &op);
-        let request = match op {
-            DiskOp::Read { extent } => {
-                pool::Request::Read { image: Image::Replica(replica), extent }
-            }
-            DiskOp::Fetch { extent, image, since } => {
-                let image = image_of(replica, image);
-                let Ok(changed) = self.page_runs(replica, image, since, extent) else {
-                    let result = DiskResult::Failed(mirror::DiskFault::Media);
-                    return cx.send(Message::ReplicaDiskDone { replica, id, result });
-                };
-                if changed.iter().all(|(_, has_data)| !has_data) {
-                    let empty = |(extent, _)| Piece { extent, data: None };
-                    let result = DiskResult::Pieces(changed.into_iter().map(empty).collect());
-                    return cx.send(Message::ReplicaDiskDone { replica, id, result });
-                }
-                requester = PoolRequester::Fetch { replica, id, extent, runs: changed };
-                pool::Request::Read { image, extent }
-            }
-            DiskOp::Write { extent, data, durability } => {
-                pool::Request::Write { replica, extent, data, durability }
-            }
-            DiskOp::Zero { extent, durability } => {
-                pool::Request::Zero { replica, extent, durability }
-            }
-            DiskOp::Flush => pool::Request::Flush,
-            DiskOp::Note(note) => pool::Request::Note { replica, notes: vec![note] },
-            DiskOp::Snapshot(Frozen { snapshot, attempt, roster, blocks, name }) => {
-                let blocks = Some(blocks);
-                pool::Request::Snapshot { replica, snapshot, attempt, roster, blocks, name }
-            }
-            DiskOp::SnapAbort { attempt, .. } => pool::Request::AbortSnapshot { replica, attempt },
-        };
-        self.ask_pool(cx, pool, requester, request);
+        let requester = self.requester(replica, id, session, &op);
+        self.ask_pool(cx, pool, requester, op);
     }
 
     #[cfg(feature = "flaws")]
@@ -332,9 +299,9 @@ impl Storage {
         replica: ReplicaId,
         id: u64,
         session: Option<u64>,
-        op: &DiskOp<Buffer>,
+        op: &pool::Request,
     ) -> PoolRequester {
-        if !matches!(op, DiskOp::Write { .. } | DiskOp::Zero { .. }) {
+        if !matches!(op, pool::Request::Write { .. } | pool::Request::Zero { .. }) {
             return PoolRequester::Replica { replica, id };
         }
         let entry = self.replicas.get(&replica);
@@ -352,7 +319,7 @@ impl Storage {
         replica: ReplicaId,
         id: u64,
         _session: Option<u64>,
-        _op: &DiskOp<Buffer>,
+        _op: &pool::Request,
     ) -> PoolRequester {
         PoolRequester::Replica { replica, id }
     }
@@ -372,7 +339,7 @@ impl Storage {
         cx: &mut ShardContext,
         replica: ReplicaId,
         id: u64,
-        result: DiskResult<Buffer>,
+        result: Result<pool::Reply, pool::Error>,
     ) {
         self.with_replica(cx, replica, |machine, out| machine.done(id, result, out));
     }
@@ -423,10 +390,6 @@ impl ReplicaEntry {
 fn closed_to_target(cx: &mut ShardContext, child: ReplicaId, from: LocalTarget) {
     let LocalTarget { target, session } = from;
     cx.tell_target(target, mirror::Input::ChildClosed { child, session });
-}
-
-pub(super) fn image_of(replica: ReplicaId, snapshot: Option<SnapshotId>) -> Image {
-    snapshot.map_or(Image::Replica(replica), |snapshot| Image::Snapshot(replica, snapshot))
 }
 
 fn frozen(found: pool::SnapshotState) -> Frozen {

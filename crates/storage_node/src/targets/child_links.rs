@@ -14,13 +14,14 @@ use alloc::{
 use core::{net::SocketAddr, time::Duration};
 
 use block::{Buffer, Durability, Extent};
-use mirror::{Answer, Fault, Input, Piece, Request};
+use mirror::{Answer, Fault, Input, Request};
 use model::{Epoch, NodeId, ReplicaId, SnapshotId};
 use nvme::{
     Code, Digests, Op, Reply, Status,
     initiator::{Config, Out, Session},
     reservation::{Acquire, Command, Kind, Register},
 };
+use pool::FetchedPiece;
 
 use crate::{
     LogEvent, TargetKey,
@@ -29,7 +30,6 @@ use crate::{
     message::{LocalTarget, Message},
     names, replica_protocol as protocol,
     slab::Slab,
-    storage,
 };
 
 /// Commands at once: what hosts can have under way, and copies besides.
@@ -375,7 +375,7 @@ impl ChildLink {
                 mapped(extent, image, map.bytes())
             }
             (Expecting::Fetching { extent, runs }, Ok(Reply::Data(data))) => {
-                (None, Answer::Pieces(storage::pieces(&data, extent, &runs)))
+                (None, Answer::Pieces(FetchedPiece::cut(&data, extent, &runs)))
             }
             (_, Ok(_)) => (None, Answer::Failed(Fault::Media)),
         };
@@ -419,7 +419,7 @@ fn waits_for_all(request: &Request<Buffer>) -> bool {
 fn mapped(extent: Extent, image: u32, map: &[u8]) -> (Option<(Op, Expecting)>, Answer<Buffer>) {
     let runs = runs(extent, map);
     if runs.iter().all(|(_, has_data)| !has_data) {
-        let hole = |(extent, _)| Piece { extent, data: None };
+        let hole = |(extent, _)| FetchedPiece { extent, data: None };
         return (None, Answer::Pieces(runs.into_iter().map(hole).collect()));
     }
     let op = match image {
@@ -447,7 +447,7 @@ fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
         Request::Read { extent } => Op::Read { extent },
         Request::Write { extent, data, durability } => Op::Write { extent, data, durability },
         Request::Zero { extent, durability } => Op::Zero { extent, deallocate: true, durability },
-        Request::Resync(Piece { extent, data }) => {
+        Request::Resync(FetchedPiece { extent, data }) => {
             let durability = Durability::Volatile;
             match data {
                 Some(data) => Op::Write { extent, data, durability },
