@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use mirror::StoreAnswer;
+use mirror::{StoreAnswer, StoreRequest};
 use model::{Inventory, NodeConfig, Revision};
 use ports::{Engine, EngineError};
-use storage_node::{InjectedFault, StoreRequest, TargetKey};
+use storage_node::{InjectedFault, TargetKey};
 use tokio::sync::{oneshot, watch};
 
 /// What the control side asks of the driver.

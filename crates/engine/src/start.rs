@@ -10,12 +10,12 @@ use std::{
     time::Duration,
 };
 
-use mirror::StoreAnswer;
+use mirror::{StoreAnswer, StoreRequest};
 use model::{InstanceId, NodeId, PoolId, VolumeId};
 use pki::Keyring;
 use ports::{MembershipError, Memberships};
 use rpc::{Hello, Through};
-use storage_node::{Mutations, NodeParams, StoreRequest};
+use storage_node::{Mutations, NodeParams};
 use store::{Direct, embedded::Embedded, etcd::Etcd};
 use tokio::{
     net::TcpListener,

@@ -26,7 +26,7 @@ pub use flaw::Flaw;
 pub use replica::{Replica, ReplicaOutput};
 pub use target::{
     Command, HostFault, HostReply, HostResult, Input, Notice, Output, Phase, Seat, StoreAnswer,
-    Target, Why,
+    StoreRequest, Target, Why,
 };
 pub use times::{Geometry, Throttle, Times};
 pub use wire::{Answer, Fault, Frozen, Request, State};

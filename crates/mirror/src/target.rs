@@ -37,7 +37,7 @@ mod snapshot;
 mod stop;
 mod write;
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use block::Bitmap;
 use model::{
@@ -100,6 +100,14 @@ pub enum Input<D> {
     Tick,
 }
 
+/// What a target asks of the store. It has one question at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StoreRequest {
+    Read,
+    /// In place of the record that was read at its revision.
+    Swap(Box<Membership>),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoreAnswer {
     Record(Membership),
@@ -135,12 +143,8 @@ pub enum Output<D> {
     CloseHost {
         session: u64,
     },
-    ReadRecord,
-    /// Only if the record is still that of `expected`.
-    Commit {
-        record: Membership,
-        expected: Revision,
-    },
+    /// Answered by [`Input::Store`].
+    AskStore(StoreRequest),
     /// What [`Target::seen`] says changed.
     Seen,
     Notice(Notice),
@@ -287,7 +291,7 @@ impl<D: Clone> Target<D> {
         let turn = &mut Turn { now, out };
         target.name_children(turn);
         target.open_children(turn);
-        turn.put(Output::ReadRecord);
+        turn.put(Output::AskStore(StoreRequest::Read));
         target
     }
 
@@ -385,7 +389,7 @@ impl<D: Clone> Target<D> {
         self.tick_links(turn);
         if self.ask_again.is_some_and(|at| at <= turn.now) {
             self.ask_again = None;
-            turn.put(Output::ReadRecord);
+            turn.put(Output::AskStore(StoreRequest::Read));
         }
         self.tick_reads(turn);
         self.tick_reserve(turn);

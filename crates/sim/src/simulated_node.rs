@@ -10,7 +10,7 @@ use model::{EngineError, Inventory, Revision};
 use pool::{IoId, SimDisk};
 use storage_node::{
     ConnId, DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, NodeParams, OpenDisk, StorageNode,
-    StoreRequest, TargetKey, Ticket,
+    TargetKey, Ticket,
 };
 
 use crate::streams::{Arrival, StreamEnd};
@@ -59,7 +59,7 @@ pub enum NodeOutput {
     AskStore {
         target: TargetKey,
         call: u64,
-        request: StoreRequest,
+        request: mirror::StoreRequest,
     },
     Applied {
         ticket: Ticket,

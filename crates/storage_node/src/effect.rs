@@ -4,10 +4,8 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{net::SocketAddr, time::Duration};
 
 use block::Buffer;
-use model::{
-    EngineError, Epoch, HostId, Inventory, Membership, NodeId, PoolId, ReplicaId, Revision,
-    VolumeId,
-};
+use mirror::StoreRequest;
+use model::{EngineError, Epoch, HostId, Inventory, NodeId, PoolId, ReplicaId, Revision, VolumeId};
 use nvme::Outgoing;
 use pool::Io;
 
@@ -33,14 +31,6 @@ pub struct Ticket(pub u64);
 pub struct TargetKey {
     pub volume: VolumeId,
     pub epoch: Epoch,
-}
-
-/// What a target asks of the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreRequest {
-    Read,
-    /// In place of the record that was read at its revision.
-    Swap(Box<Membership>),
 }
 
 /// A disk to be opened for a pool. The newest attempt counts.

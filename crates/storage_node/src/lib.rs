@@ -49,8 +49,8 @@ mod shutdown;
 pub use audit::AuditEvent;
 pub use device::Device;
 pub use effect::{
-    ConnId, DiskFailure, DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, OpenDisk, StoreRequest,
-    TargetKey, Ticket,
+    ConnId, DiskFailure, DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, OpenDisk, TargetKey,
+    Ticket,
 };
 pub use injected_fault::InjectedFault;
 pub use names::{ANY, nqn};

@@ -15,7 +15,7 @@ use alloc::{
 use core::time::Duration;
 
 use block::Buffer;
-use mirror::{Input, Output, Phase, StoreAnswer, Target};
+use mirror::{Input, Output, Phase, StoreAnswer, StoreRequest, Target};
 use model::{Epoch, HostId, NodeId, ReplicaId, TargetHealth, TargetItem, TargetSeen, VolumeId};
 use nvme::Code;
 
@@ -24,7 +24,7 @@ use self::{child_links::ChildLinks, host_commands::HostCommands};
 use crate::{
     LogEvent, TargetKey,
     context::{ShardContext, Subject},
-    effect::{Effect, StoreRequest},
+    effect::Effect,
     message::{LocalTarget, Message},
     nvme_port::{Export, PortSession},
     reservations,
@@ -288,11 +288,7 @@ impl Targets {
             Output::CloseHost { session } => {
                 cx.port.end_all_but_reserving(session, Code::Inaccessible.into());
             }
-            Output::ReadRecord => entry.ask_store(cx, volume, StoreRequest::Read),
-            Output::Commit { mut record, expected } => {
-                record.revision = expected;
-                entry.ask_store(cx, volume, StoreRequest::Swap(record.into()));
-            }
+            Output::AskStore(request) => entry.ask_store(cx, volume, request),
             Output::Seen => {
                 cx.needs_report = true;
                 self.export_while_serving(cx, volume);

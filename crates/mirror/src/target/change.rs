@@ -9,13 +9,13 @@
 //! `Check` reads until the outcome of a commit is known; the same commit is tried again, never
 //! another one, so that whichever copy of it arrives last changes nothing.
 
-use alloc::collections::BTreeMap;
+use alloc::{boxed::Box, collections::BTreeMap};
 
 use model::{Membership, ReplicaId, Revision, Roster};
 use pool::Absent;
 
 use super::{
-    Output, Phase, StoreAnswer, Target, Turn,
+    Output, Phase, StoreAnswer, StoreRequest, Target, Turn,
     child::{Purpose, Stand},
     join::Join,
 };
@@ -117,8 +117,9 @@ impl<D: Clone> Target<D> {
     }
 
     pub(super) fn commit(&mut self, turn: &mut Turn<'_, D>, asked: Asked) {
-        let (record, expected) = (asked.wanted.clone(), self.record.revision);
-        turn.put(Output::Commit { record, expected });
+        let revision = self.record.revision;
+        let record = Box::new(Membership { revision, ..asked.wanted.clone() });
+        turn.put(Output::AskStore(StoreRequest::Swap(record)));
         self.change = Some(Change::Commit(asked));
     }
 
@@ -130,7 +131,7 @@ impl<D: Clone> Target<D> {
             }
             (Some(Change::Commit(asked)), _) => {
                 self.change = Some(Change::Check(asked));
-                turn.put(Output::ReadRecord);
+                turn.put(Output::AskStore(StoreRequest::Read));
             }
             (Some(Change::Check(asked)), StoreAnswer::Record(found)) => {
                 self.checked(turn, asked, found);

@@ -4,13 +4,13 @@ use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use model::{
     AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
-    Reserved, Revision, Roster, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
+    Reserved, Roster, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
 };
 use pool::Header;
 
 use crate::{
     Answer, Command, Geometry, HostResult, Input, Output, Phase, Request, Seat, State, StoreAnswer,
-    Target, Throttle, Times,
+    StoreRequest, Target, Throttle, Times,
 };
 
 pub(super) const REPLICA: ReplicaId = ReplicaId::from_u128(1);
@@ -117,12 +117,14 @@ impl World {
                         None => self.unanswered.push((session, tag)),
                     }
                 }
-                Output::ReadRecord => self.ask(StoreAnswer::Record(self.store.clone())),
-                Output::Commit { record, expected } => {
-                    assert_eq!(expected, self.store.revision);
+                Output::AskStore(StoreRequest::Read) => {
+                    self.ask(StoreAnswer::Record(self.store.clone()));
+                }
+                Output::AskStore(StoreRequest::Swap(record)) => {
+                    assert_eq!(record.revision, self.store.revision);
                     if self.is_store_up {
-                        let revision = Revision(expected.0 + 1);
-                        self.store = Membership { revision, ..record };
+                        let revision = record.revision.next();
+                        self.store = Membership { revision, ..*record };
                         self.ask(StoreAnswer::Committed(revision));
                     } else {
                         self.ask(StoreAnswer::Unknown);

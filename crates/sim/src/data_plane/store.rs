@@ -1,8 +1,8 @@
 //! The store of the membership record: one record, changed only by compare-and-swap.
 
-use mirror::StoreAnswer;
-use model::{Membership, Revision};
-use storage_node::{StoreRequest, TargetKey};
+use mirror::{StoreAnswer, StoreRequest};
+use model::Membership;
+use storage_node::TargetKey;
 
 use super::world::{Event, Question, STORE, World};
 use crate::simulated_node::time;
@@ -23,22 +23,17 @@ pub(super) struct Store {
     pub(super) lost_answers: u32,
 }
 
-#[derive(Clone, Debug)]
-pub(super) enum Ask {
-    Read,
-    Swap { record: Box<Membership>, expected: Revision },
-}
-
 impl Store {
     pub(super) const fn new(record: Membership) -> Self {
         Self { record, backup: None, down_until: 0, slow: None, lost_answers: 0 }
     }
 
-    pub(super) fn answer(&mut self, ask: Ask) -> StoreAnswer {
-        match ask {
-            Ask::Read => StoreAnswer::Record(self.record.clone()),
-            Ask::Swap { record, expected } => {
-                if self.record.revision != expected || self.record.epoch != record.epoch {
+    pub(super) fn answer(&mut self, request: StoreRequest) -> StoreAnswer {
+        match request {
+            StoreRequest::Read => StoreAnswer::Record(self.record.clone()),
+            StoreRequest::Swap(record) => {
+                let key = |record: &Membership| (record.revision, record.epoch);
+                if key(&self.record) != key(&record) {
                     return StoreAnswer::Conflict;
                 }
                 let revision = self.record.revision.next();
@@ -76,10 +71,6 @@ impl World {
         request: StoreRequest,
     ) {
         let question = Question { node, process: self.nodes[node].process, target, call };
-        let ask = match request {
-            StoreRequest::Read => Ask::Read,
-            StoreRequest::Swap(record) => Ask::Swap { expected: record.revision, record },
-        };
         self.questions.insert(question);
         let answer = StoreAnswer::Unknown;
         // Whoever waits longer than this hears that nobody knows.
@@ -88,7 +79,7 @@ impl World {
             return;
         }
         let delay = self.store_latency();
-        self.after(delay, Event::Ask { question, ask });
+        self.after(delay, Event::Ask { question, request });
     }
 
     /// Long, while the store is slow: a change may be made that its asker no longer waits for.
@@ -98,18 +89,18 @@ impl World {
         self.latency() + self.random.between(slow / 2, slow)
     }
 
-    pub(super) fn store_asked(&mut self, question: Question, ask: Ask) {
-        let is_swap = matches!(ask, Ask::Swap { .. });
+    pub(super) fn store_asked(&mut self, question: Question, request: StoreRequest) {
+        let is_swap = matches!(request, StoreRequest::Swap(_));
         if self.now < self.store.down_until {
             // It may have got through after all, later.
             if is_swap && self.random.chance(500) {
                 let delay = self.store.down_until - self.now;
-                self.after(delay, Event::Late { ask });
+                self.after(delay, Event::Late { request });
             }
             return;
         }
         let before = self.store.record.clone();
-        let answer = self.store.answer(ask);
+        let answer = self.store.answer(request);
         self.recorded(&before);
         if is_swap && self.store.lost_answers > 0 {
             self.store.lost_answers -= 1;
@@ -119,9 +110,9 @@ impl World {
         self.after(delay, Event::Answer { question, answer });
     }
 
-    pub(super) fn store_late(&mut self, ask: Ask) {
+    pub(super) fn store_late(&mut self, request: StoreRequest) {
         let before = self.store.record.clone();
-        self.store.answer(ask);
+        self.store.answer(request);
         self.recorded(&before);
     }
 

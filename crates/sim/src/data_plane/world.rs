@@ -3,18 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mirror::StoreAnswer;
+use mirror::{StoreAnswer, StoreRequest};
 use model::{InstanceId, Membership, NodeConfig, NodeId, PoolId, ReplicaId, VolumeId};
 use storage_node::{NodeMutation, TargetKey};
 
 use super::{
-    Fault,
-    control::Control,
-    host::Host,
-    node::Node,
-    oracle::Oracle,
-    snapshots::Snapshots,
-    store::{Ask, Store},
+    Fault, control::Control, host::Host, node::Node, oracle::Oracle, snapshots::Snapshots,
+    store::Store,
 };
 use crate::{
     Random,
@@ -90,7 +85,7 @@ pub(super) enum Event {
     /// A question arrives at the store.
     Ask {
         question: Question,
-        ask: Ask,
+        request: StoreRequest,
     },
     /// Its answer arrives at the target.
     Answer {
@@ -99,7 +94,7 @@ pub(super) enum Event {
     },
     /// A change of which its asker heard nothing arrives late.
     Late {
-        ask: Ask,
+        request: StoreRequest,
     },
     Config {
         node: usize,
@@ -307,9 +302,9 @@ impl World {
             Event::Disk { node, disk, process } => self.disk_ends(node, disk, process),
             Event::Pump { stream } => self.pump(stream),
             Event::Wake { node, process } => self.wake(node, process),
-            Event::Ask { question, ask } => self.store_asked(question, ask),
+            Event::Ask { question, request } => self.store_asked(question, request),
             Event::Answer { question, answer } => self.store_answers(question, answer),
-            Event::Late { ask } => self.store_late(ask),
+            Event::Late { request } => self.store_late(request),
             Event::Config { node, config } => self.config_arrives(node, *config),
             Event::SendConfig { node } => self.send_config(node),
             Event::AskInventory { node, process } => self.ask_inventory(node, process),

@@ -1,7 +1,6 @@
 //! What may happen next in a small world, and doing it.
 
-use mirror::{Input, Output, ReplicaOutput, StoreAnswer};
-use model::Revision;
+use mirror::{Input, Output, ReplicaOutput, StoreAnswer, StoreRequest};
 
 use super::{
     disk::{Ailment, Version},
@@ -139,7 +138,9 @@ impl World {
             if state.machine.is_none() {
                 continue;
             }
-            if left.unknown_outcomes > 0 && matches!(state.store, Store::Commit { .. }) {
+            if left.unknown_outcomes > 0
+                && matches!(state.store, Store::Asked(StoreRequest::Swap(_)))
+            {
                 actions.push(Action::Unknown { target, is_applied: true });
                 actions.push(Action::Unknown { target, is_applied: false });
             }
@@ -197,8 +198,8 @@ impl World {
             Action::Store(target) => self.ask_store(target),
             Action::Unknown { target, is_applied } => self.lose_answer(target, is_applied),
             Action::Late(target) => {
-                if let Some((record, expected)) = self.targets[target].late.take() {
-                    self.commit(target, *record, expected);
+                if let Some(record) = self.targets[target].late.take() {
+                    self.commit(target, *record);
                 }
             }
             Action::Write { .. } | Action::Resend { .. } | Action::Read { .. } => {
@@ -313,11 +314,7 @@ impl World {
                         self.host.disconnected(index);
                     }
                 }
-                Output::ReadRecord => self.targets[index].store = Store::Read,
-                Output::Commit { record, expected } => {
-                    let record = Box::new(record);
-                    self.targets[index].store = Store::Commit { record, expected };
-                }
+                Output::AskStore(request) => self.targets[index].store = Store::Asked(request),
                 Output::Notice(mirror::Notice::Serving) => self.connect(index),
                 Output::Seen | Output::Notice(_) => {}
             }
@@ -388,25 +385,20 @@ impl World {
     fn ask_store(&mut self, target: usize) {
         match std::mem::replace(&mut self.targets[target].store, Store::Idle) {
             Store::Idle => {}
-            Store::Read => {
+            Store::Asked(StoreRequest::Read) => {
                 let answer = StoreAnswer::Record((*self.record).clone());
                 self.targets[target].store = Store::Answer(Box::new(answer));
             }
-            Store::Commit { record, expected } => {
-                let answer = self.commit(target, *record, expected);
+            Store::Asked(StoreRequest::Swap(record)) => {
+                let answer = self.commit(target, *record);
                 self.targets[target].store = Store::Answer(Box::new(answer));
             }
             Store::Answer(answer) => self.tell_target(target, Input::Store(*answer)),
         }
     }
 
-    fn commit(
-        &mut self,
-        target: usize,
-        record: model::Membership,
-        expected: Revision,
-    ) -> StoreAnswer {
-        if self.record.revision != expected || self.record.epoch != record.epoch {
+    fn commit(&mut self, target: usize, record: model::Membership) -> StoreAnswer {
+        if self.record.revision != record.revision || self.record.epoch != record.epoch {
             return StoreAnswer::Conflict;
         }
         let is_claim = record.owner.is_some() && self.record.owner.is_none();
@@ -439,11 +431,11 @@ impl World {
     fn lose_answer(&mut self, target: usize, is_applied: bool) {
         self.left.unknown_outcomes -= 1;
         let store = std::mem::replace(&mut self.targets[target].store, Store::Idle);
-        let Store::Commit { record, expected } = store else { return };
+        let Store::Asked(StoreRequest::Swap(record)) = store else { return };
         if is_applied {
-            self.commit(target, *record, expected);
+            self.commit(target, *record);
         } else {
-            self.targets[target].late = Some((record, expected));
+            self.targets[target].late = Some(record);
         }
         self.targets[target].store = Store::Answer(Box::new(StoreAnswer::Unknown));
     }
@@ -474,9 +466,10 @@ impl World {
         let state = &mut self.targets[target];
         state.machine = None;
         state.host = None;
-        if let Store::Commit { record, expected } = std::mem::replace(&mut state.store, Store::Idle)
+        if let Store::Asked(StoreRequest::Swap(record)) =
+            std::mem::replace(&mut state.store, Store::Idle)
         {
-            state.late = Some((record, expected));
+            state.late = Some(record);
         }
         self.host.disconnected(target);
         for wire in self.wires.iter_mut().filter(|wire| wire.target == target) {

@@ -1,6 +1,6 @@
 //! What happens in a small world, in the words of a trace and of a script.
 
-use mirror::{Request, StoreAnswer};
+use mirror::{Request, StoreAnswer, StoreRequest};
 
 use super::{
     disk::{Ailment, Version},
@@ -32,8 +32,10 @@ impl World {
             Action::Store(target) => {
                 let what = match &self.targets[target].store {
                     Store::Idle => "nothing".into(),
-                    Store::Read => "is read".into(),
-                    Store::Commit { record, .. } => format!("is written: {}", describe(record)),
+                    Store::Asked(StoreRequest::Read) => "is read".into(),
+                    Store::Asked(StoreRequest::Swap(record)) => {
+                        format!("is written: {}", describe(record))
+                    }
                     Store::Answer(answer) => match &**answer {
                         StoreAnswer::Record(record) => format!("says {}", describe(record)),
                         other => format!("says {other:?}"),

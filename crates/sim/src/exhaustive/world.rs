@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mirror::{Flaw, Geometry, Replica, Seat, StoreAnswer, Target, Throttle, Times};
+use mirror::{Flaw, Geometry, Replica, Seat, StoreAnswer, StoreRequest, Target, Throttle, Times};
 use model::{
     AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
     Revision, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
@@ -75,7 +75,7 @@ pub(super) struct TargetSite {
     pub(super) sessions: u64,
     pub(super) store: Store,
     /// A commit whose outcome nobody knew, and that may still arrive.
-    pub(super) late: Option<(Box<Membership>, Revision)>,
+    pub(super) late: Option<Box<Membership>>,
     pub(super) item: TargetItem,
 }
 
@@ -83,8 +83,7 @@ pub(super) struct TargetSite {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Store {
     Idle,
-    Read,
-    Commit { record: Box<Membership>, expected: Revision },
+    Asked(StoreRequest),
     Answer(Box<StoreAnswer>),
 }
 

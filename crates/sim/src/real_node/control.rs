@@ -3,10 +3,10 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use mirror::StoreAnswer;
+use mirror::{StoreAnswer, StoreRequest};
 use model::{EngineError, Inventory, Key, Millis, NodeConfig, Record, Revision, Time, VolumeId};
 use ports::{Compare, Expect, Txn, TxnOutcome, Write};
-use storage_node::{StoreRequest, TargetKey, Ticket};
+use storage_node::{TargetKey, Ticket};
 
 use super::{RealNode, now};
 use crate::{Call, Caller, Ctx, Message, Party, StoreOp, Timer};

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use block::{BLOCK, Buffer};
-use mirror::StoreAnswer;
+use mirror::{StoreAnswer, StoreRequest};
 use model::{
     Admission, Bytes, ChildItem, ConfigHead, Epoch, Era, HostId, InstanceId, Key, Membership, Meta,
     NodeConfig, NodeId, NodePart, Pool, PoolId, PoolItem, PoolLayout, PoolSpec, ReplicaId,
@@ -11,8 +11,7 @@ use model::{
 };
 use pool::Io;
 use storage_node::{
-    ConnId, Device, DiskId, DiskIoId, Effect, Mutations, NodeParams, StorageNode, StoreRequest,
-    Ticket,
+    ConnId, Device, DiskId, DiskIoId, Effect, Mutations, NodeParams, StorageNode, Ticket,
 };
 
 use crate::{

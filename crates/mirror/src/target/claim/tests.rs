@@ -8,8 +8,8 @@ use model::{
 use pool::Header;
 
 use crate::{
-    Answer, Geometry, Input, Output, Phase, Request, Seat, State, StoreAnswer, Target, Throttle,
-    Times,
+    Answer, Geometry, Input, Output, Phase, Request, Seat, State, StoreAnswer, StoreRequest,
+    Target, Throttle, Times,
 };
 
 const EARLY: ReplicaId = ReplicaId::from_u128(1);
@@ -74,12 +74,12 @@ impl World {
                 Output::Send { child, session, tag, request } => {
                     self.hear(child, session, tag, &request);
                 }
-                Output::ReadRecord => {
+                Output::AskStore(StoreRequest::Read) => {
                     self.tell(Input::Store(StoreAnswer::Record(self.store.clone())));
                 }
-                Output::Commit { record, .. } => {
+                Output::AskStore(StoreRequest::Swap(record)) => {
                     let revision = self.store.revision.next();
-                    self.store = Membership { revision, ..record };
+                    self.store = Membership { revision, ..*record };
                     self.tell(Input::Store(StoreAnswer::Committed(revision)));
                 }
                 _ => {}
