@@ -54,7 +54,7 @@ use self::{
     hosts::Hosts,
     pace::Pace,
     reserve::Reserving,
-    snapshot::Freeze,
+    snapshot::{Freeze, TakenSnapshots},
 };
 pub use self::{
     command::{Command, HostFault, HostReply, HostResult},
@@ -218,7 +218,21 @@ pub struct Target<D> {
     /// Snapshots of the config were not yet compared with those of the children.
     is_snapshot_due: bool,
     failed_snapshots: Vec<AttemptId>,
+    /// As told last.
+    taken: TakenSnapshots,
+    /// What [`Target::is_steady`] said when the last event was dealt with.
+    is_resting: bool,
     flawed: Flawed,
+}
+
+/// What an event was to its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// Data of a host moved. Unless a child was lost by it, who counts and what goes on besides is
+    /// as before.
+    Data,
+    /// Anything may follow from it.
+    Change,
 }
 
 /// One turn: the time, and what comes out.
@@ -285,6 +299,8 @@ impl<D: Clone> Target<D> {
             freeze: None,
             is_snapshot_due: true,
             failed_snapshots: Vec::new(),
+            taken: TakenSnapshots::new(),
+            is_resting: false,
             flawed: Flawed::default(),
             item,
         };
@@ -307,25 +323,76 @@ impl<D: Clone> Target<D> {
         if self.is_over() {
             return self.refuse(input, out);
         }
-        let taken = self.taken_snapshots();
         let turn = &mut Turn { now, out };
         match input {
+            Input::Command { session, tag, command } => {
+                return self.take_command(now, session, tag, command, out);
+            }
+            Input::Answer { child, session, tag, answer } => {
+                return self.take_answer(now, child, session, tag, answer, out);
+            }
             Input::Config(item) => self.configure(turn, item),
             Input::HostOpened { session, host } => self.host_opened(turn, session, host),
             Input::HostClosed { session } => self.host_closed(turn, session),
-            Input::Command { session, tag, command } => {
-                self.command(turn, session, tag, command);
-            }
-            Input::Answer { child, session, tag, answer } => {
-                self.answered(turn, child, session, tag, answer);
-            }
             Input::ChildClosed { child, session } => self.child_closed(turn, child, session),
             Input::Store(answer) => self.store_answered(turn, answer),
             Input::Tick => self.tick(turn),
         }
+        self.follow(turn, Event::Change);
+    }
+
+    /// [`Input::Command`], without a move of the largest input.
+    pub fn take_command(
+        &mut self,
+        now: Time,
+        session: u64,
+        tag: u64,
+        command: Command<D>,
+        out: &mut Vec<Output<D>>,
+    ) {
+        if self.is_over() {
+            out.push(Output::CloseHost { session });
+            return;
+        }
+        let turn = &mut Turn { now, out };
+        let event = self.command(turn, session, tag, command);
+        self.follow(turn, event);
+    }
+
+    /// [`Input::Answer`], without a move of the largest input.
+    pub fn take_answer(
+        &mut self,
+        now: Time,
+        child: ReplicaId,
+        session: u64,
+        tag: u64,
+        answer: Answer<D>,
+        out: &mut Vec<Output<D>>,
+    ) {
+        if self.is_over() {
+            return;
+        }
+        let turn = &mut Turn { now, out };
+        let event = self.answered(turn, child, session, tag, answer);
+        self.follow(turn, event);
+    }
+
+    /// Everything that may go on after an event does.
+    fn follow(&mut self, turn: &mut Turn<'_, D>, event: Event) {
+        // A write that had failed on one child is judged when the last one has answered well.
+        let has_lost = !self.lost.is_empty() || !matches!(self.phase, Phase::Serving);
+        if self.is_resting && event == Event::Data && !has_lost {
+            debug_assert!(self.is_steady(), "moving data changes nobody's standing");
+            debug_assert!(self.taken == self.taken_snapshots(), "nor what they hold");
+            self.start_queued(turn);
+            return;
+        }
         self.advance(turn);
+        self.is_resting = self.is_steady();
         // It follows from much that is not told for itself: who counts, what they hold, the config.
-        if self.taken_snapshots() != taken {
+        let taken = self.taken_snapshots();
+        if taken != self.taken {
+            self.taken = taken;
             turn.put(Output::Seen);
         }
     }
@@ -364,7 +431,7 @@ impl<D: Clone> Target<D> {
     }
 
     /// Hosts are served and nothing else goes on, nor could begin: of all that `advance` looks for
-    /// only queued commands may be there. Asked after every event, so it must cost next to nothing.
+    /// only queued commands may be there.
     fn is_steady(&self) -> bool {
         let is_plain = |child: &Child<D>| match child.stand {
             Stand::Healthy => child.wish != Wish::Retire && child.lacks.is_empty(),

@@ -6,7 +6,7 @@ use block::{BLOCK, Durability, Extent};
 use model::{HostId, Membership, Reserved, Time};
 
 use super::{
-    Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing, read::Reading,
+    Event, Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing, read::Reading,
     write::Writing,
 };
 use crate::Fault;
@@ -63,6 +63,7 @@ pub enum HostFault {
 pub(super) struct Asker {
     pub(super) session: u64,
     pub(super) tag: u64,
+    pub(super) host: HostId,
     pub(super) arrived: Time,
 }
 
@@ -91,18 +92,25 @@ impl<D: Clone> Target<D> {
         session: u64,
         tag: u64,
         command: Command<D>,
-    ) {
-        let asker = Asker { session, tag, arrived: turn.now };
+    ) -> Event {
         let Some(host) = self.hosts.host(session) else {
             if matches!(command, Command::Reserve(_)) {
-                reply(turn, asker, HostResult::Failed(HostFault::WriteFault));
+                let result = HostResult::Failed(HostFault::WriteFault);
+                turn.put(Output::Reply(HostReply { session, tag, result }));
             }
             turn.put(Output::CloseHost { session });
-            return;
+            return Event::Change;
         };
+        let asker = Asker { session, tag, host, arrived: turn.now };
         match command {
-            Command::Flush => self.host_flush(turn, asker, host),
-            Command::Reserve(wanted) => self.host_reserve(asker, wanted),
+            Command::Flush => {
+                self.host_flush(turn, asker, host);
+                return Event::Change;
+            }
+            Command::Reserve(wanted) => {
+                self.host_reserve(asker, wanted);
+                return Event::Change;
+            }
             Command::Read { extent } if self.is_inside(extent) => {
                 self.host_read(turn, asker, extent);
             }
@@ -114,6 +122,7 @@ impl<D: Clone> Target<D> {
             }
             _ => reply(turn, asker, HostResult::Failed(HostFault::OutOfRange)),
         }
+        Event::Data
     }
 
     pub(super) const fn blocks(&self) -> u64 {
@@ -132,7 +141,7 @@ impl<D: Clone> Target<D> {
         }
         let id = self.next_op;
         self.next_op += 1;
-        let host = asker.and_then(|asker| self.hosts.host(asker.session));
+        let host = asker.map(|asker| asker.host);
         self.ops.insert(id, Op { host, asker, work });
         id
     }

@@ -8,7 +8,7 @@ use alloc::{boxed::Box, vec::Vec};
 use model::{ReplicaId, Time};
 
 use super::{
-    Output, Phase, Target, Turn,
+    Event, Output, Phase, Target, Turn,
     child::{Child, Link, Purpose, Stand, Wish},
     seen::{Notice, Why},
 };
@@ -148,17 +148,18 @@ impl<D: Clone> Target<D> {
         session: u64,
         tag: u64,
         answer: Answer<D>,
-    ) {
-        let Some(slot) = self.slot_of(id) else { return };
-        let Some(child) = self.children.get_mut(slot) else { return };
-        match (child.link, answer) {
-            (Link::Opening { session: open, since }, answer) if open == session => {
+    ) -> Event {
+        let Some(slot) = self.slot_of(id) else { return Event::Change };
+        let link = self.children.get(slot).map(|child| child.link);
+        match link {
+            Some(Link::Opening { session: open, since }) if open == session => {
                 self.greeted(turn, slot, since, answer);
+                Event::Change
             }
-            (Link::Open { session: open }, answer) if open == session => {
-                self.command_answered(turn, slot, tag, answer);
+            Some(Link::Open { session: open }) if open == session => {
+                self.command_answered(turn, slot, tag, answer)
             }
-            _ => {}
+            _ => Event::Change,
         }
     }
 
@@ -218,22 +219,22 @@ impl<D: Clone> Target<D> {
         slot: Slot,
         tag: u64,
         answer: Answer<D>,
-    ) {
-        let Some(child) = self.children.get_mut(slot) else { return };
+    ) -> Event {
+        let Some(child) = self.children.get_mut(slot) else { return Event::Change };
         match answer {
             Answer::Failed(Fault::Stale { epoch }) if epoch > self.epoch => {
                 self.self_fence(turn);
-                return;
+                return Event::Change;
             }
             // Another session of ours took its place: this one is over.
             Answer::Failed(Fault::Stale { .. }) => {
                 child.close(turn);
                 self.dropped(turn, slot);
-                return;
+                return Event::Change;
             }
             _ => {}
         }
-        let Some(sent) = child.sent.remove(tag) else { return };
+        let Some(sent) = child.sent.remove(tag) else { return Event::Change };
         child.answered = child.answered.max(Some(sent.at));
         let fault = match answer {
             Answer::Failed(fault) => Some(fault),
@@ -245,8 +246,9 @@ impl<D: Clone> Target<D> {
                 child.sent.insert(tag, sent);
             }
             self.lose(turn, slot, Why::Faulted);
-            return;
+            return Event::Change;
         }
+        let is_data = matches!(sent.purpose, Purpose::Write(_) | Purpose::Read(_));
         match sent.purpose {
             Purpose::Write(op) => self.wrote(turn, op, slot, fault),
             Purpose::Read(op) => self.read_answered(turn, op, slot, answer),
@@ -265,6 +267,7 @@ impl<D: Clone> Target<D> {
             Purpose::Ping => {}
         }
         self.retry_reads(turn);
+        if is_data && fault.is_none() { Event::Data } else { Event::Change }
     }
 
     pub(super) fn tick_links(&mut self, turn: &mut Turn<'_, D>) {

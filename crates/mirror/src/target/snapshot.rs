@@ -25,6 +25,9 @@ use crate::{
     slots::{Slot, Slots},
 };
 
+/// Attempts, and who holds them.
+pub(super) type TakenSnapshots = BTreeMap<AttemptId, BTreeSet<ReplicaId>>;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Freeze {
     item: SnapshotItem,
@@ -66,7 +69,7 @@ impl<D: Clone> Target<D> {
     /// The attempts that everybody who counts holds. While somebody is being excluded nothing is
     /// said: should this target die now, its successor would still count on that replica, find it
     /// without the snapshot, and take the snapshot anew on all.
-    pub(super) fn taken_snapshots(&self) -> BTreeMap<AttemptId, BTreeSet<ReplicaId>> {
+    pub(super) fn taken_snapshots(&self) -> TakenSnapshots {
         let is_asked = !self.item.snapshots.is_empty();
         if !is_asked || self.phase != Phase::Serving || !self.is_membership_settled() {
             return BTreeMap::new();
