@@ -9,6 +9,12 @@ pub(crate) struct Key {
     generation: u32,
 }
 
+impl Key {
+    pub(crate) const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
 #[derive(Debug)]
 struct Place<T> {
     generation: u32,

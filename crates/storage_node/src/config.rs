@@ -128,16 +128,16 @@ impl ConfigProgress {
     fn mark_settled(&self, cx: &mut ShardContext, storage: &mut Storage) {
         let replicas = storage.replicas.values();
         let admitting = replicas.filter(|entry| entry.admitting_since.is_some());
-        let admitting = admitting.map(|entry| entry.pool);
+        let admitting = admitting.map(|entry| entry.pool.id);
         let busy: Vec<PoolId> =
             self.under_way.values().map(|(pool, _)| *pool).chain(admitting).collect();
-        for (id, entry) in &mut storage.pools {
+        storage.pools.each(|pool, entry| {
             let is_open = matches!(&entry.state, PoolState::Open(pool) if pool.fault().is_none());
-            if is_open && !entry.is_settled && !busy.contains(id) {
+            if is_open && !entry.is_settled && !busy.contains(&pool.id) {
                 entry.is_settled = true;
-                cx.touch(&mut entry.is_touched, Subject::Pool(*id));
+                cx.touch(&mut entry.is_touched, Subject::Pool(pool.id));
             }
-        }
+        });
     }
 
     /// A config is taken when nothing of it is under way but what takes long.
@@ -215,6 +215,7 @@ impl ConfigProgress {
     ) {
         if !self.failed.contains_key(&work) && !self.under_way.contains_key(&work) {
             self.under_way.insert(work, (pool, cx.now));
+            let pool = storage.pools.handle(pool);
             storage.ask_pool(cx, pool, PoolRequester::Config(work), request);
         }
     }
@@ -232,7 +233,7 @@ impl ConfigProgress {
         match (work, result) {
             (ConfigWork::Create(replica), Ok(_)) => {
                 cx.log(LogEvent::ReplicaCreated { pool, replica });
-                storage.adopt_replicas(cx, pool);
+                storage.adopt_replicas(cx, storage.pools.handle(pool));
             }
             (ConfigWork::Create(replica), Err(error)) => {
                 self.refused.insert(replica, ReplicaRefusal::Refused(error.to_string()));

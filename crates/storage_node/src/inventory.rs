@@ -189,8 +189,8 @@ fn told_pools(storage: &Storage) -> impl Iterator<Item = (PoolId, &Pool)> {
 fn replica_facts(storage: &Storage, replica: ReplicaId) -> Option<ReplicaFacts> {
     let (pool, state) = match storage.replicas.get(&replica) {
         Some(entry) => {
-            let pool = storage.open_pool(entry.pool)?;
-            (entry.pool, pool.replica(replica)?)
+            let pool = storage.open_pool(entry.pool.id)?;
+            (entry.pool.id, pool.replica(replica)?)
         }
         None => storage
             .pools

@@ -28,6 +28,7 @@ mod message;
 
 mod desired_config;
 mod metrics;
+mod registry;
 mod replica_protocol;
 mod reservations;
 mod slab;

@@ -4,9 +4,9 @@
 use alloc::boxed::Box;
 
 use block::Buffer;
-use model::{PoolId, ReplicaId};
+use model::{Epoch, PoolId, ReplicaId, VolumeId};
 
-use crate::{TargetKey, config::ConfigWork};
+use crate::{TargetKey, config::ConfigWork, registry::Handle};
 
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -39,10 +39,10 @@ pub(crate) enum Message {
         input: Box<mirror::Input<Buffer>>,
     },
     /// A pool may have something to say.
-    PollPool(PoolId),
+    PollPool(Handle<PoolId>),
     /// What a replica asked for is answered without its pool.
     ReplicaDiskDone {
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
         result: Result<pool::Reply, pool::Error>,
     },
@@ -57,6 +57,13 @@ pub(crate) enum Message {
 /// A target of this node, and the number by which it knows a session with a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalTarget {
-    pub(crate) target: TargetKey,
+    pub(crate) volume: Handle<VolumeId>,
+    pub(crate) epoch: Epoch,
     pub(crate) session: u64,
+}
+
+impl LocalTarget {
+    pub(crate) const fn key(&self) -> TargetKey {
+        TargetKey { volume: self.volume.id, epoch: self.epoch }
+    }
 }

@@ -72,10 +72,10 @@ impl Shard {
     }
 
     fn pool_metrics(&self, page: &mut Page) {
-        for (id, entry) in &self.storage.pools {
+        for (id, entry) in self.storage.pools.iter() {
             page.histogram(DISK_LATENCY, &[("pool", &id.to_string())], &entry.io);
         }
-        for (id, entry) in &self.storage.pools {
+        for (id, entry) in self.storage.pools.iter() {
             let PoolState::Open(pool) = &entry.state else { continue };
             let stats = pool.stats();
             let sheet = [
@@ -93,14 +93,14 @@ impl Shard {
     }
 
     fn target_metrics(&self, page: &mut Page) {
-        for (volume, entry) in &self.targets.entries {
+        for (volume, entry) in self.targets.entries.iter() {
             page.value(COPIED, &[("volume", &volume.to_string())], entry.copied);
         }
-        for (volume, entry) in &self.targets.entries {
+        for (volume, entry) in self.targets.entries.iter() {
             let healthy = entry.machine.record().healthy().count();
             page.value(HEALTHY, &[("volume", &volume.to_string())], healthy);
         }
-        for (volume, entry) in &self.targets.entries {
+        for (volume, entry) in self.targets.entries.iter() {
             for (replica, child) in entry.machine.seen().children {
                 if let Some(percent) = child.copied {
                     let labels =

@@ -205,6 +205,7 @@ impl StorageNode {
     pub fn ask_pool(&mut self, now: Duration, pool: PoolId, request: pool::Request) {
         self.shard.wake(now);
         let Shard { cx, storage, .. } = &mut self.shard;
+        let pool = storage.pools.handle(pool);
         storage.ask_pool(cx, pool, crate::storage::PoolRequester::Nobody, request);
     }
 

@@ -22,6 +22,7 @@ use crate::{
     effect::{ConnId, DiskId, Effect, LogEvent},
     metrics::Flow,
     names,
+    registry::{Handle, Registry},
 };
 
 /// What is exported under a name.
@@ -33,9 +34,18 @@ pub(crate) enum Export {
     Volume(VolumeId),
 }
 
+/// Who carries out the commands of an export.
+#[derive(Clone, Copy, Debug)]
+enum Server {
+    Device(usize),
+    Replica(Handle<ReplicaId>),
+    Target(Handle<VolumeId>),
+}
+
 #[derive(Debug)]
 struct ExportEntry {
     subsystem: target::SubsystemId,
+    server: Server,
     /// The hosts that are let in, by the name they connect with.
     hosts: BTreeMap<String, HostId>,
     flow: Flow,
@@ -45,7 +55,8 @@ struct ExportEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct PortSession {
     pub(crate) number: u64,
-    export: Option<Export>,
+    /// None of the discovery service.
+    export: Option<Handle<Export>>,
     pub(crate) host: Option<HostId>,
     /// What the machine calls itself on the wire.
     machine: nvme::reservation::HostId,
@@ -69,7 +80,7 @@ struct PendingCommand {
     number: u64,
     tag: Tag,
     session: u64,
-    export: Export,
+    export: Handle<Export>,
     kind: CommandKind,
     bytes: u64,
     arrived: Duration,
@@ -86,8 +97,8 @@ struct PendingCommands {
 /// What the port wants of others.
 #[derive(Debug)]
 pub(crate) enum PortEvent {
-    ReplicaCommand { replica: ReplicaId, session: u64, number: u64, op: Op },
-    VolumeCommand { volume: VolumeId, session: u64, number: u64, op: Op },
+    ReplicaCommand { replica: Handle<ReplicaId>, session: u64, number: u64, op: Op },
+    VolumeCommand { volume: Handle<VolumeId>, session: u64, number: u64, op: Op },
     DeviceIo { tag: Tag, disk: DiskId, io: pool::Io },
     SessionOpened { session: PortSession },
     SessionClosed { session: PortSession },
@@ -97,10 +108,10 @@ pub(crate) enum PortEvent {
 pub(crate) struct NvmePort {
     port: Port,
     numbers: BTreeMap<target::ConnId, ConnId>,
-    exports: BTreeMap<Export, ExportEntry>,
+    exports: Registry<Export, ExportEntry>,
     by_subsystem: BTreeMap<target::SubsystemId, Export>,
     devices: Vec<Device>,
-    sessions: BTreeMap<SessionId, PortSession>,
+    sessions: PortSessions,
     by_number: BTreeMap<u64, SessionId>,
     /// Machines know sessions by numbers that are never used again.
     last: u64,
@@ -108,16 +119,16 @@ pub(crate) struct NvmePort {
 }
 
 impl PortSession {
-    pub(crate) const fn volume(&self) -> Option<VolumeId> {
-        match self.export {
-            Some(Export::Volume(volume)) => Some(volume),
+    pub(crate) fn volume(&self) -> Option<VolumeId> {
+        match self.export?.id {
+            Export::Volume(volume) => Some(volume),
             _ => None,
         }
     }
 
-    pub(crate) const fn replica(&self) -> Option<ReplicaId> {
-        match self.export {
-            Some(Export::Replica(replica)) => Some(replica),
+    pub(crate) fn replica(&self) -> Option<ReplicaId> {
+        match self.export?.id {
+            Export::Replica(replica) => Some(replica),
             _ => None,
         }
     }
@@ -128,10 +139,10 @@ impl NvmePort {
         Self {
             port: Port::new(advertised.iter().filter_map(|at| listen(at)).collect()),
             numbers: BTreeMap::new(),
-            exports: BTreeMap::new(),
+            exports: Registry::default(),
             by_subsystem: BTreeMap::new(),
             devices: Vec::new(),
-            sessions: BTreeMap::new(),
+            sessions: PortSessions::default(),
             by_number: BTreeMap::new(),
             last: 0,
             pending: PendingCommands::default(),
@@ -192,11 +203,13 @@ impl NvmePort {
             kind: Kind::Volume { reservations: Reservations::default(), can_last: false },
         };
         self.devices.push(device);
-        self.add(Export::Device(self.devices.len() - 1), subsystem, BTreeMap::new());
+        let index = self.devices.len() - 1;
+        self.add(Export::Device(index), Server::Device(index), subsystem, BTreeMap::new());
     }
 
     /// Exports a replica to nobody yet.
-    pub(crate) fn export_replica(&mut self, replica: ReplicaId, blocks: u64) {
+    pub(crate) fn export_replica(&mut self, handle: Handle<ReplicaId>, blocks: u64) {
+        let replica = handle.id;
         let subsystem = Subsystem {
             nqn: names::nqn(replica.0),
             serial: names::serial(replica.0),
@@ -206,18 +219,20 @@ impl NvmePort {
             cntlids: 4000,
             kind: Kind::Replica,
         };
-        self.add(Export::Replica(replica), subsystem, BTreeMap::new());
+        let export = Export::Replica(replica);
+        self.add(export, Server::Replica(handle), subsystem, BTreeMap::new());
     }
 
     /// False if the name is taken.
     pub(crate) fn export_volume(
         &mut self,
-        volume: VolumeId,
+        handle: Handle<VolumeId>,
         epoch: model::Epoch,
         blocks: u64,
         hosts: BTreeMap<String, HostId>,
         reservations: Reservations,
     ) -> bool {
+        let volume = handle.id;
         let (first_cntlid, cntlids) = names::controller_range(epoch.0);
         let subsystem = Subsystem {
             nqn: names::nqn(volume.0),
@@ -228,18 +243,20 @@ impl NvmePort {
             cntlids,
             kind: Kind::Volume { reservations, can_last: true },
         };
-        self.add(Export::Volume(volume), subsystem, hosts)
+        self.add(Export::Volume(volume), Server::Target(handle), subsystem, hosts)
     }
 
     fn add(
         &mut self,
         export: Export,
+        server: Server,
         subsystem: Subsystem,
         hosts: BTreeMap<String, HostId>,
     ) -> bool {
         let Some(subsystem) = self.port.add_subsystem(subsystem) else { return false };
         self.by_subsystem.insert(subsystem, export);
-        self.exports.insert(export, ExportEntry { subsystem, hosts, flow: Flow::default() });
+        let flow = Flow::default();
+        self.exports.insert(export, ExportEntry { subsystem, server, hosts, flow });
         true
     }
 
@@ -276,7 +293,7 @@ impl NvmePort {
 
     /// The sessions of a replica's or volume's export.
     pub(crate) fn sessions_of(&self, export: Export) -> impl Iterator<Item = &PortSession> {
-        self.sessions.values().filter(move |session| session.export == Some(export))
+        self.sessions.values().filter(move |session| session.is_of(export))
     }
 
     pub(crate) fn flows(&self) -> impl Iterator<Item = (Export, &Flow)> {
@@ -288,7 +305,7 @@ impl NvmePort {
         let Some(command) = self.pending.remove(number) else { return };
         let is_error = result.is_err();
         self.port.complete(command.tag, result);
-        let Some(entry) = self.exports.get_mut(&command.export) else { return };
+        let Some(entry) = self.exports.at_mut(command.export) else { return };
         let traffic = match command.kind {
             CommandKind::Read => &mut entry.flow.read,
             CommandKind::Write => &mut entry.flow.write,
@@ -388,6 +405,7 @@ impl NvmePort {
             self.end_earlier(effects, export, host, machine);
         }
         let number = self.next_number();
+        let export = export.map(|export| self.exports.handle(export));
         let session = PortSession { number, export, host, machine };
         self.sessions.insert(id, session.clone());
         self.by_number.insert(number, id);
@@ -414,7 +432,7 @@ impl NvmePort {
     }
 
     fn session_closed(&mut self, id: SessionId) -> Option<PortEvent> {
-        let session = self.sessions.remove(&id)?;
+        let session = self.sessions.remove(id)?;
         self.by_number.remove(&session.number);
         Some(PortEvent::SessionClosed { session })
     }
@@ -422,8 +440,16 @@ impl NvmePort {
     /// Notes that a machine is asked, and the numbers by which it knows session and command.
     fn dispatch(&mut self, now: Duration, request: target::Request) -> Option<PortEvent> {
         let target::Request { tag, session, subsystem, op } = request;
-        let export = self.by_subsystem.get(&subsystem).copied();
-        if let Some(Export::Device(index)) = export {
+        let known = self.sessions.get(session);
+        let export = known.and_then(|known| Some((known.number, known.export?)));
+        let entry = export.and_then(|(_, export)| self.exports.at(export));
+        // The name may be another export's by now.
+        let server = entry.filter(|entry| entry.subsystem == subsystem).map(|entry| entry.server);
+        let (Some((session, export)), Some(server)) = (export, server) else {
+            self.port.complete(tag, Err(Code::Inaccessible.into()));
+            return None;
+        };
+        if let Server::Device(index) = server {
             return match self.devices.get_mut(index)?.run(op) {
                 DeviceStep::Done(result) => {
                     self.port.complete(tag, result);
@@ -432,23 +458,55 @@ impl NvmePort {
                 DeviceStep::Disk(disk, io) => Some(PortEvent::DeviceIo { tag, disk, io }),
             };
         }
-        let session = self.sessions.get(&session).map(|session| session.number);
-        let (Some(export), Some(session)) = (export, session) else {
-            self.port.complete(tag, Err(Code::Inaccessible.into()));
-            return None;
-        };
         let (kind, bytes) = measure(&op);
         let command = PendingCommand { number: 0, tag, session, export, kind, bytes, arrived: now };
         let number = self.pending.insert(command);
-        match export {
-            Export::Replica(replica) => {
+        match server {
+            Server::Replica(replica) => {
                 Some(PortEvent::ReplicaCommand { replica, session, number, op })
             }
-            Export::Volume(volume) => {
+            Server::Target(volume) => {
                 Some(PortEvent::VolumeCommand { volume, session, number, op })
             }
-            Export::Device(_) => None,
+            Server::Device(_) => None,
         }
+    }
+}
+
+impl PortSession {
+    fn is_of(&self, export: Export) -> bool {
+        self.export.is_some_and(|own| own.id == export)
+    }
+}
+
+/// Sessions by the port's own numbers, which say where they lie.
+#[derive(Debug, Default)]
+struct PortSessions {
+    places: Vec<Option<(SessionId, PortSession)>>,
+}
+
+impl PortSessions {
+    fn insert(&mut self, id: SessionId, session: PortSession) {
+        if self.places.len() <= id.index() {
+            self.places.resize_with(id.index() + 1, || None);
+        }
+        self.places[id.index()] = Some((id, session));
+    }
+
+    fn get(&self, id: SessionId) -> Option<&PortSession> {
+        match self.places.get(id.index()) {
+            Some(Some((known, session))) if *known == id => Some(session),
+            _ => None,
+        }
+    }
+
+    fn remove(&mut self, id: SessionId) -> Option<PortSession> {
+        self.get(id)?;
+        self.places.get_mut(id.index())?.take().map(|(_, session)| session)
+    }
+
+    fn values(&self) -> impl Iterator<Item = &PortSession> {
+        self.places.iter().flatten().map(|(_, session)| session)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     context::{ConnOwner, ShardContext},
     effect::Effect,
     inventory::{Parts, Reports},
-    message::{LocalTarget, Message},
+    message::Message,
     nvme_port::PortEvent,
     storage::Storage,
     targets::Targets,
@@ -114,14 +114,14 @@ impl Shard {
                 self.storage.open_replica(cx, replica, session, from);
             }
             Message::ReplicaRequest { replica, session, tag, request } => {
+                let replica = self.storage.replicas.handle(replica);
                 self.storage.ask_replica(cx, replica, session, tag, request);
             }
             Message::CloseReplica { replica, session } => {
                 self.storage.replica_session_closed(cx, replica, session);
             }
-            Message::ChildAnswer { to: LocalTarget { target, session }, child, tag, answer } => {
-                let input = mirror::Input::Answer { child, session, tag, answer };
-                self.targets.input_to(cx, target, input);
+            Message::ChildAnswer { to, child, tag, answer } => {
+                self.targets.child_answered(cx, to, child, tag, answer);
             }
             Message::TargetInput { target, input } => self.targets.input_to(cx, target, *input),
             Message::ReplicaDiskDone { replica, id, result } => {

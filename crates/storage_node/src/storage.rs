@@ -19,7 +19,6 @@ mod pools;
 mod replica_commands;
 mod replicas;
 
-use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use model::{InstanceId, PoolId, ReplicaId};
@@ -33,13 +32,14 @@ pub(crate) use self::{
 use crate::{
     context::ShardContext,
     effect::{DiskFailure, DiskId, DiskIoId, Effect},
+    registry::{Handle, Registry},
     slab::Slab,
 };
 
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
-    pub(crate) pools: BTreeMap<PoolId, PoolEntry>,
-    pub(crate) replicas: BTreeMap<ReplicaId, ReplicaEntry>,
+    pub(crate) pools: Registry<PoolId, PoolEntry>,
+    pub(crate) replicas: Registry<ReplicaId, ReplicaEntry>,
     disk_ios: Slab<DiskWork>,
     /// Counts attempts to open a disk: completions of an earlier one are not taken for its own.
     attempts: u64,
@@ -55,7 +55,7 @@ enum DiskWork {
         tag: Tag,
     },
     Pool {
-        pool: PoolId,
+        pool: Handle<PoolId>,
         attempt: u64,
         io: IoId,
         began: Duration,
@@ -86,26 +86,12 @@ impl Storage {
         disk: DiskId,
         io: pool::Io,
     ) {
-        self.start_disk(cx, DiskWork::Device { tag }, disk, io, None);
-    }
-
-    fn start_disk(
-        &mut self,
-        cx: &mut ShardContext,
-        work: DiskWork,
-        disk: DiskId,
-        op: pool::Io,
-        delay: Option<Duration>,
-    ) {
-        let buffer = match (&op, &work) {
-            (pool::Io::Read { len, .. }, DiskWork::Pool { pool, .. }) => {
-                self.pools.get_mut(pool).map(|entry| entry.read_buffer(*len))
-            }
-            (pool::Io::Read { len, .. }, _) => Some(block::Buffer::zeroed(*len)),
+        let buffer = match io {
+            pool::Io::Read { len, .. } => Some(block::Buffer::zeroed(len)),
             _ => None,
         };
-        let io = DiskIoId(self.disk_ios.insert(work));
-        cx.put(Effect::Disk { io, disk, op, buffer, delay });
+        let tag = DiskIoId(self.disk_ios.insert(DiskWork::Device { tag }));
+        cx.put(Effect::Disk { io: tag, disk, op: io, buffer, delay: None });
     }
 
     pub(crate) fn disk_done(
@@ -117,10 +103,10 @@ impl Storage {
         match self.disk_ios.remove(io.0) {
             Some(DiskWork::Device { tag }) => device_done(cx, tag, result),
             Some(DiskWork::Pool { pool, attempt, io, began }) => {
-                let Some(entry) = self.pools.get_mut(&pool) else { return };
+                let Some(entry) = self.pools.at_mut(pool) else { return };
                 if entry.attempt == attempt {
                     entry.io.add(cx.now.saturating_sub(began));
-                    self.pool_io_done(cx, pool, io, result);
+                    entry.io_done(cx, pool, io, result);
                 }
             }
             Some(DiskWork::Erase) => {

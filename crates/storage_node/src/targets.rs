@@ -15,24 +15,28 @@ use alloc::{
 use core::time::Duration;
 
 use block::Buffer;
-use mirror::{Input, Output, Phase, StoreAnswer, StoreRequest, Target};
-use model::{Epoch, HostId, NodeId, ReplicaId, TargetHealth, TargetItem, TargetSeen, VolumeId};
+use mirror::{Answer, Input, Output, Phase, StoreAnswer, StoreRequest, Target};
+use model::{Epoch, HostId, NodeId, ReplicaId, TargetHealth, TargetItem, TargetSeen, Time, VolumeId};
 use nvme::Code;
 
 pub(crate) use self::child_links::LinkConn;
-use self::{child_links::ChildLinks, host_commands::HostCommands};
+use self::{
+    child_links::{ChildLinks, LinkKey},
+    host_commands::HostCommands,
+};
 use crate::{
     LogEvent, TargetKey,
     context::{ShardContext, Subject},
     effect::Effect,
     message::{LocalTarget, Message},
     nvme_port::{Export, PortSession},
+    registry::{Handle, Registry},
     reservations,
 };
 
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
-    pub(crate) entries: BTreeMap<VolumeId, TargetEntry>,
+    pub(crate) entries: Registry<VolumeId, TargetEntry>,
     pub(crate) links: ChildLinks,
     /// Targets that are over: their epochs never start again here.
     ended: BTreeMap<VolumeId, Epoch>,
@@ -45,8 +49,8 @@ pub(crate) struct TargetEntry {
     is_exported: bool,
     /// Why nobody can reach it although it is ready.
     unreachable: Option<&'static str>,
-    /// Sessions with replicas of this node, by the target's number, and the replica's number.
-    local: BTreeMap<(ReplicaId, u64), u64>,
+    /// A few: one for each replica, and old ones that are being closed.
+    sessions: Vec<ChildSession>,
     /// The question that the store was asked last.
     call: u64,
     commands: HostCommands,
@@ -56,7 +60,34 @@ pub(crate) struct TargetEntry {
     pub(crate) is_touched: bool,
 }
 
+/// A session with a replica.
+#[derive(Debug)]
+struct ChildSession {
+    child: ReplicaId,
+    /// The target's number of it.
+    session: u64,
+    path: ChildPath,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ChildPath {
+    /// To a replica of this node, which knows the session by this number.
+    Messages { session: u64 },
+    Link(Handle<LinkKey>),
+}
+
 impl TargetEntry {
+    fn path(&self, child: ReplicaId, session: u64) -> Option<ChildPath> {
+        let is_it = |open: &&ChildSession| open.session == session && open.child == child;
+        self.sessions.iter().find(is_it).map(|open| open.path)
+    }
+
+    fn remove_session(&mut self, child: ReplicaId, session: u64) -> Option<ChildPath> {
+        let path = self.path(child, session)?;
+        self.sessions.retain(|open| open.session != session || open.child != child);
+        Some(path)
+    }
+
     fn key(&self, volume: VolumeId) -> TargetKey {
         TargetKey { volume, epoch: self.machine.epoch() }
     }
@@ -123,7 +154,7 @@ impl Targets {
             item,
             is_exported: false,
             unreachable: None,
-            local: BTreeMap::new(),
+            sessions: Vec::new(),
             call: 0,
             commands: HostCommands::default(),
             copied: 0,
@@ -132,8 +163,8 @@ impl Targets {
         let target = TargetKey { volume, epoch };
         cx.log(LogEvent::TargetStarting { target });
         cx.touch(&mut entry.is_touched, Subject::Target(volume));
-        self.entries.insert(volume, entry);
-        self.say_all(cx, target, out);
+        let handle = self.entries.insert(volume, entry);
+        self.say_all(cx, handle, epoch, out);
     }
 
     /// Does what a machine said, in order. Nothing comes back to a machine within it: answers are
@@ -141,11 +172,12 @@ impl Targets {
     fn say_all(
         &mut self,
         cx: &mut ShardContext,
-        target: TargetKey,
+        volume: Handle<VolumeId>,
+        epoch: Epoch,
         mut outputs: Vec<Output<Buffer>>,
     ) {
         for output in outputs.drain(..) {
-            self.says(cx, target, output);
+            self.says(cx, volume, epoch, output);
         }
         cx.target_outputs = outputs;
     }
@@ -196,8 +228,10 @@ impl Targets {
         let Some(entry) = self.entries.remove(&volume) else { return };
         let target = entry.key(volume);
         cx.port.withdraw(Export::Volume(volume));
-        for ((replica, _), session) in entry.local {
-            cx.send(Message::CloseReplica { replica, session });
+        for ChildSession { child: replica, path, .. } in entry.sessions {
+            if let ChildPath::Messages { session } = path {
+                cx.send(Message::CloseReplica { replica, session });
+            }
         }
         self.links.drop_target(cx, target);
         let ended = self.ended.entry(volume).or_default();
@@ -229,15 +263,45 @@ impl Targets {
     }
 
     fn input(&mut self, cx: &mut ShardContext, volume: VolumeId, input: Input<Buffer>) {
-        let Some(entry) = self.entries.get_mut(&volume) else { return };
-        cx.touch(&mut entry.is_touched, Subject::Target(volume));
-        if let Input::ChildClosed { child, session } = input {
-            entry.local.remove(&(child, session));
+        let handle = self.entries.handle(volume);
+        if let Input::ChildClosed { child, session } = input
+            && let Some(entry) = self.entries.at_mut(handle)
+        {
+            entry.remove_session(child, session);
         }
+        self.with_target(cx, handle, |machine, now, out| machine.handle(now, input, out));
+    }
+
+    /// What a replica answered to the target of this epoch, if that is still there.
+    pub(crate) fn child_answered(
+        &mut self,
+        cx: &mut ShardContext,
+        to: LocalTarget,
+        child: ReplicaId,
+        tag: u64,
+        answer: Answer<Buffer>,
+    ) {
+        let LocalTarget { volume, epoch, session } = to;
+        self.with_target(cx, volume, |machine, now, out| {
+            if machine.epoch() == epoch {
+                machine.take_answer(now, child, session, tag, answer, out);
+            }
+        });
+    }
+
+    /// Lets a machine act, and does what it says.
+    fn with_target(
+        &mut self,
+        cx: &mut ShardContext,
+        volume: Handle<VolumeId>,
+        act: impl FnOnce(&mut Target<Buffer>, Time, &mut Vec<Output<Buffer>>),
+    ) {
+        let Some(entry) = self.entries.at_mut(volume) else { return };
+        cx.touch(&mut entry.is_touched, Subject::Target(volume.id));
         let mut out = core::mem::take(&mut cx.target_outputs);
-        entry.machine.handle(cx.time(), input, &mut out);
-        let target = entry.key(volume);
-        self.say_all(cx, target, out);
+        act(&mut entry.machine, cx.time(), &mut out);
+        let epoch = entry.machine.epoch();
+        self.say_all(cx, volume, epoch, out);
     }
 
     pub(crate) fn tick(&mut self, cx: &mut ShardContext) {
@@ -256,28 +320,36 @@ impl Targets {
         deadlines.min().map(|at| Duration::from_millis(at.0))
     }
 
-    fn says(&mut self, cx: &mut ShardContext, target: TargetKey, output: Output<Buffer>) {
-        let TargetKey { volume, epoch } = target;
-        let entry = self.entries.get_mut(&volume);
+    fn says(
+        &mut self,
+        cx: &mut ShardContext,
+        volume: Handle<VolumeId>,
+        epoch: Epoch,
+        output: Output<Buffer>,
+    ) {
+        let entry = self.entries.at_mut(volume);
         let Some(entry) = entry.filter(|entry| entry.machine.epoch() == epoch) else { return };
         match output {
             Output::Open { child, node, session } => {
-                self.open_child(cx, target, child, node, session);
+                self.open_child(cx, LocalTarget { volume, epoch, session }, child, node);
             }
-            Output::Close { child, session } => match entry.local.remove(&(child, session)) {
-                Some(session) => cx.send(Message::CloseReplica { replica: child, session }),
-                None => self.links.close(cx, target, child, session),
+            Output::Close { child, session } => match entry.remove_session(child, session) {
+                Some(ChildPath::Messages { session }) => {
+                    cx.send(Message::CloseReplica { replica: child, session });
+                }
+                Some(ChildPath::Link(link)) => self.links.close(cx, link),
+                None => {}
             },
             Output::Send { child, session, tag, request } => {
                 if let mirror::Request::Fetch { extent, .. } = &request {
                     entry.copied += extent.bytes();
                 }
-                match entry.local.get(&(child, session)) {
-                    Some(session) => {
-                        let (replica, session) = (child, *session);
-                        cx.send(Message::ReplicaRequest { replica, session, tag, request });
+                match entry.path(child, session) {
+                    Some(ChildPath::Messages { session }) => {
+                        cx.send(Message::ReplicaRequest { replica: child, session, tag, request });
                     }
-                    None => self.links.send(cx, target, child, session, tag, request),
+                    Some(ChildPath::Link(link)) => self.links.send(cx, link, tag, request),
+                    None => {}
                 }
             }
             Output::Reply(reply) => {
@@ -288,33 +360,36 @@ impl Targets {
             Output::CloseHost { session } => {
                 cx.port.end_all_but_reserving(session, Code::Inaccessible.into());
             }
-            Output::AskStore(request) => entry.ask_store(cx, volume, request),
+            Output::AskStore(request) => entry.ask_store(cx, volume.id, request),
             Output::Seen => {
                 cx.needs_report = true;
                 self.export_while_serving(cx, volume);
             }
-            Output::Notice(notice) => cx.log(LogEvent::Target { target, notice }),
+            Output::Notice(notice) => {
+                let target = TargetKey { volume: volume.id, epoch };
+                cx.log(LogEvent::Target { target, notice });
+            }
         }
     }
 
     fn open_child(
         &mut self,
         cx: &mut ShardContext,
-        target: TargetKey,
+        from: LocalTarget,
         child: ReplicaId,
         node: NodeId,
-        session: u64,
     ) {
-        if node != cx.params.node {
-            self.links.dial(cx, target, child, node, session);
-            return;
+        let path = if node == cx.params.node {
+            let session = cx.port.next_number();
+            cx.send(Message::OpenReplica { replica: child, session, from });
+            ChildPath::Messages { session }
+        } else {
+            let Some(link) = self.links.dial(cx, from, child, node) else { return };
+            ChildPath::Link(link)
+        };
+        if let Some(entry) = self.entries.at_mut(from.volume) {
+            entry.sessions.push(ChildSession { child, session: from.session, path });
         }
-        let number = cx.port.next_number();
-        if let Some(entry) = self.entries.get_mut(&target.volume) {
-            entry.local.insert((child, session), number);
-        }
-        let from = LocalTarget { target, session };
-        cx.send(Message::OpenReplica { replica: child, session: number, from });
     }
 
     pub(crate) fn store_answered(
@@ -333,17 +408,17 @@ impl Targets {
     }
 
     /// Exports it while it serves, and not a moment longer.
-    fn export_while_serving(&mut self, cx: &mut ShardContext, volume: VolumeId) {
-        let Some(entry) = self.entries.get_mut(&volume) else { return };
+    fn export_while_serving(&mut self, cx: &mut ShardContext, volume: Handle<VolumeId>) {
+        let Some(entry) = self.entries.at_mut(volume) else { return };
         // On the way out it stays in the inventory: nobody is to bring it back here.
         if *entry.machine.phase() == Phase::Stopped && !cx.is_stopping {
-            return self.remove(cx, volume);
+            return self.remove(cx, volume.id);
         }
         match (entry.machine.is_serving(), entry.is_exported) {
             (true, false) => entry.export(cx, volume),
             (false, true) => {
                 entry.is_exported = false;
-                cx.port.withdraw(Export::Volume(volume));
+                cx.port.withdraw(Export::Volume(volume.id));
             }
             _ => {}
         }
@@ -373,18 +448,18 @@ impl TargetEntry {
         cx.put(Effect::AskStore { target, call, request });
     }
 
-    fn export(&mut self, cx: &mut ShardContext, volume: VolumeId) {
+    fn export(&mut self, cx: &mut ShardContext, volume: Handle<VolumeId>) {
         let Some(kept) = reservations::read(self.machine.record().reserved.as_ref()) else {
-            return self.fail(cx, volume, "its reservations were written by another version");
+            return self.fail(cx, volume.id, "its reservations were written by another version");
         };
         let (epoch, size) = (self.machine.epoch(), blocks(&self.item));
         let hosts = self.named_hosts(cx);
-        self.is_exported = !cx.faults.not_exported.contains(&volume)
+        self.is_exported = !cx.faults.not_exported.contains(&volume.id)
             && cx.port.export_volume(volume, epoch, size, hosts, kept);
         if self.is_exported {
             self.unreachable = None;
         } else {
-            self.fail(cx, volume, "its name is taken on this engine's port");
+            self.fail(cx, volume.id, "its name is taken on this engine's port");
         }
     }
 

@@ -17,6 +17,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) Key);
 
+impl SessionId {
+    /// A small number that no other session has at the same time.
+    pub const fn index(self) -> usize {
+        self.0.index()
+    }
+}
+
 /// A host's session.
 #[derive(Debug)]
 pub struct Session {

@@ -56,6 +56,6 @@ impl Storage {
     }
 
     pub(crate) fn heal_disks(&mut self) {
-        self.pools.values_mut().for_each(|entry| entry.faults = DiskFaults::default());
+        self.pools.each(|_, entry| entry.faults = DiskFaults::default());
     }
 }

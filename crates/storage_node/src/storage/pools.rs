@@ -22,9 +22,10 @@ use crate::{
     LogEvent, OpenDisk,
     config::ConfigWork,
     context::{ShardContext, Subject},
-    effect::{DiskId, DiskOpenError, Effect},
+    effect::{DiskId, DiskIoId, DiskOpenError, Effect},
     message::Message,
     metrics::Histogram,
+    registry::Handle,
     slab::Slab,
 };
 
@@ -86,13 +87,13 @@ pub(crate) enum Absence {
 #[derive(Clone, Debug)]
 pub(crate) enum PoolRequester {
     Replica {
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
     },
     /// Blocks are changed, for a session of this epoch.
     #[cfg(feature = "flaws")]
     Change {
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
         epoch: model::Epoch,
     },
@@ -142,14 +143,14 @@ impl PoolEntry {
     }
 
     /// Once per turn of the queue, however much was asked.
-    fn poll_soon(&mut self, cx: &mut ShardContext, id: PoolId) {
+    fn poll_soon(&mut self, cx: &mut ShardContext, id: Handle<PoolId>) {
         if !core::mem::replace(&mut self.is_poll_queued, true) {
             cx.send(Message::PollPool(id));
         }
     }
 
     /// For what is read: memory of earlier reads, once the pool is open.
-    pub(super) fn read_buffer(&mut self, len: usize) -> Buffer {
+    fn read_buffer(&mut self, len: usize) -> Buffer {
         match &mut self.state {
             PoolState::Open(pool) => pool.read_buffer(len),
             _ => Buffer::zeroed(len),
@@ -205,8 +206,8 @@ impl Storage {
         opened: &OpenDisk,
         result: Result<(DiskId, u64), DiskOpenError>,
     ) {
-        let id = opened.pool;
-        let entry = self.pools.get_mut(&id).filter(|entry| entry.attempt == opened.attempt);
+        let (id, pool) = (opened.pool, self.pools.handle(opened.pool));
+        let entry = self.pools.at_mut(pool).filter(|entry| entry.attempt == opened.attempt);
         let Some(entry) = entry else {
             // Nobody waits for it any more.
             if let Ok((disk, _)) = result {
@@ -221,7 +222,7 @@ impl Storage {
             Ok((disk, blocks)) => {
                 entry.disk = Some((disk, blocks));
                 entry.import(cx, blocks, opening.absence);
-                cx.send(Message::PollPool(id));
+                cx.send(Message::PollPool(pool));
             }
             Err(DiskOpenError::Missing { .. }) if opening.absence == Absence::Report => {
                 entry.state = PoolState::Missing;
@@ -262,16 +263,16 @@ impl Storage {
     pub(crate) fn ask_pool(
         &mut self,
         cx: &mut ShardContext,
-        id: PoolId,
+        id: Handle<PoolId>,
         requester: PoolRequester,
         request: Request,
     ) {
-        let Some(entry) = self.pools.get_mut(&id) else { return };
+        let Some(entry) = self.pools.at_mut(id) else { return };
         let PoolState::Open(pool) = &mut entry.state else {
             let result = Err(pool::Error::Exported);
             return match requester {
                 PoolRequester::Config(work) => {
-                    cx.send(Message::ConfigWorkDone { pool: id, work, result });
+                    cx.send(Message::ConfigWorkDone { pool: id.id, work, result });
                 }
                 #[cfg(feature = "flaws")]
                 PoolRequester::Nobody => {}
@@ -290,13 +291,13 @@ impl Storage {
     }
 
     /// Does what a pool, an import or a format wants done.
-    pub(crate) fn poll_pool(&mut self, cx: &mut ShardContext, id: PoolId) {
-        if let Some(entry) = self.pools.get_mut(&id) {
+    pub(crate) fn poll_pool(&mut self, cx: &mut ShardContext, id: Handle<PoolId>) {
+        if let Some(entry) = self.pools.at_mut(id) {
             entry.is_poll_queued = false;
-            cx.touch(&mut entry.is_touched, Subject::Pool(id));
+            cx.touch(&mut entry.is_touched, Subject::Pool(id.id));
         }
         loop {
-            let Some(entry) = self.pools.get_mut(&id) else { return };
+            let Some(entry) = self.pools.at_mut(id) else { return };
             let (io_id, io) = match &mut entry.state {
                 PoolState::Open(pool) => match pool.poll() {
                     Some(Out::Io { id, io }) => (id, io),
@@ -307,7 +308,7 @@ impl Storage {
                         }
                         continue;
                     }
-                    None => return entry.note_fault(cx, id),
+                    None => return entry.note_fault(cx, id.id),
                 },
                 PoolState::Importing { import, .. } => match import.poll() {
                     Some(ImportStep::Io { id, io }) => (id, io),
@@ -334,10 +335,11 @@ impl Storage {
     fn imported(
         &mut self,
         cx: &mut ShardContext,
-        id: PoolId,
+        pool: Handle<PoolId>,
         result: Result<pool::Imported, pool::ImportError>,
     ) {
-        let Some(entry) = self.pools.get_mut(&id) else { return };
+        let id = pool.id;
+        let Some(entry) = self.pools.at_mut(pool) else { return };
         let PoolState::Importing { absence, .. } = entry.state else { return };
         cx.needs_settling = true;
         match (result, absence) {
@@ -345,7 +347,7 @@ impl Storage {
                 let (stop, replayed) = (imported.stop, imported.replayed);
                 cx.log(LogEvent::PoolImported { pool: id, stop, replayed });
                 entry.state = PoolState::Open(Box::new(imported.pool));
-                self.adopt_replicas(cx, id);
+                self.adopt_replicas(cx, pool);
             }
             (Ok(_), Absence::Format) => {
                 entry.state = PoolState::Refused("the disk carries another pool".into());
@@ -377,22 +379,22 @@ impl Storage {
                 entry.state = PoolState::Faulted(reason);
             }
         }
-        cx.send(Message::PollPool(id));
+        cx.send(Message::PollPool(pool));
     }
 
     fn formatted(
         &mut self,
         cx: &mut ShardContext,
-        id: PoolId,
+        id: Handle<PoolId>,
         result: Result<pool::Geometry, pool::FormatError>,
     ) {
-        let Some(entry) = self.pools.get_mut(&id) else { return };
+        let Some(entry) = self.pools.at_mut(id) else { return };
         match (result, entry.disk) {
             (Ok(_), Some((_, blocks))) => entry.import(cx, blocks, Absence::Report),
             (Ok(_), None) => entry.state = PoolState::Missing,
             (Err(error), _) => {
                 let reason = error.to_string();
-                cx.log(LogEvent::PoolRefused { pool: id, reason: reason.clone() });
+                cx.log(LogEvent::PoolRefused { pool: id.id, reason: reason.clone() });
                 entry.state = PoolState::Refused(reason);
             }
         }
@@ -400,39 +402,26 @@ impl Storage {
         cx.send(Message::PollPool(id));
     }
 
-    fn start_io(&mut self, cx: &mut ShardContext, pool: PoolId, io: IoId, op: Io) {
-        let Some(entry) = self.pools.get(&pool) else { return };
+    fn start_io(&mut self, cx: &mut ShardContext, pool: Handle<PoolId>, io: IoId, op: Io) {
+        let Some(entry) = self.pools.at_mut(pool) else { return };
         let failure = entry.faults.failure(&op);
         let (Some((disk, _)), None) = (entry.disk, failure) else {
             let failure = failure.unwrap_or(IoError { code: EIO });
-            return self.pool_io_done(cx, pool, io, Err(failure));
+            return entry.io_done(cx, pool, io, Err(failure));
         };
-        let (attempt, slow) = (entry.attempt, entry.faults.slow);
-        let work = DiskWork::Pool { pool, attempt, io, began: cx.now };
-        self.start_disk(cx, work, disk, op, slow);
-    }
-
-    pub(super) fn pool_io_done(
-        &mut self,
-        cx: &mut ShardContext,
-        id: PoolId,
-        io: IoId,
-        result: Result<Option<Buffer>, IoError>,
-    ) {
-        let Some(entry) = self.pools.get_mut(&id) else { return };
-        match &mut entry.state {
-            PoolState::Open(pool) => pool.io_done(io, result),
-            PoolState::Importing { import, .. } => import.io_done(io, result),
-            PoolState::Formatting(format) => format.io_done(io, result),
-            _ => return,
-        }
-        entry.poll_soon(cx, id);
+        let (attempt, delay, began) = (entry.attempt, entry.faults.slow, cx.now);
+        let buffer = match op {
+            Io::Read { len, .. } => Some(entry.read_buffer(len)),
+            _ => None,
+        };
+        let io = DiskIoId(self.disk_ios.insert(DiskWork::Pool { pool, attempt, io, began }));
+        cx.put(Effect::Disk { io, disk, op, buffer, delay });
     }
 
     fn pool_answers(
         &mut self,
         cx: &mut ShardContext,
-        pool: PoolId,
+        pool: Handle<PoolId>,
         requester: PoolRequester,
         result: Result<pool::Reply, pool::Error>,
     ) {
@@ -441,7 +430,7 @@ impl Storage {
             PoolRequester::Nobody => return,
             PoolRequester::Change { replica, id, epoch } => {
                 if result.is_ok() {
-                    cx.audit.push(crate::AuditEvent::Changed { replica, epoch });
+                    cx.audit.push(crate::AuditEvent::Changed { replica: replica.id, epoch });
                 }
                 PoolRequester::Replica { replica, id }
             }
@@ -450,7 +439,9 @@ impl Storage {
         match requester {
             #[cfg(feature = "flaws")]
             PoolRequester::Change { .. } | PoolRequester::Nobody => {}
-            PoolRequester::Config(work) => cx.send(Message::ConfigWorkDone { pool, work, result }),
+            PoolRequester::Config(work) => {
+                cx.send(Message::ConfigWorkDone { pool: pool.id, work, result });
+            }
             PoolRequester::Replica { replica, id } => {
                 self.replica_disk_done(cx, replica, id, result);
             }
@@ -468,8 +459,9 @@ impl Storage {
             for io in pool::erase(blocks) {
                 if let Io::Write { offset, data, .. } = io {
                     // Each durable by itself: no sync needs to wait for the others.
-                    let io = Io::Write { offset, data, durability: Durability::Durable };
-                    self.start_disk(cx, DiskWork::Erase, disk, io, None);
+                    let op = Io::Write { offset, data, durability: Durability::Durable };
+                    let io = DiskIoId(self.disk_ios.insert(DiskWork::Erase));
+                    cx.put(Effect::Disk { io, disk, op, buffer: None, delay: None });
                 }
             }
         }
@@ -480,6 +472,22 @@ impl Storage {
 }
 
 impl PoolEntry {
+    pub(super) fn io_done(
+        &mut self,
+        cx: &mut ShardContext,
+        id: Handle<PoolId>,
+        io: IoId,
+        result: Result<Option<Buffer>, IoError>,
+    ) {
+        match &mut self.state {
+            PoolState::Open(pool) => pool.io_done(io, result),
+            PoolState::Importing { import, .. } => import.io_done(io, result),
+            PoolState::Formatting(format) => format.io_done(io, result),
+            _ => return,
+        }
+        self.poll_soon(cx, id);
+    }
+
     fn note_fault(&mut self, cx: &mut ShardContext, id: PoolId) {
         let PoolState::Open(pool) = &self.state else { return };
         if let Some(fault) = pool.fault()

@@ -9,7 +9,7 @@ use nvme::{Code, Op, Reply, Status, Vendor, reservation};
 use pool::{FetchedPiece, Image};
 
 use super::{Storage, replicas::ReplicaSession};
-use crate::{context::ShardContext, replica_protocol as protocol};
+use crate::{context::ShardContext, registry::Handle, replica_protocol as protocol};
 
 /// What a command of a target means to a replica.
 enum ReplicaCommand {
@@ -36,7 +36,7 @@ impl Storage {
     pub(crate) fn replica_command(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         session: u64,
         number: u64,
         op: Op,
@@ -51,11 +51,11 @@ impl Storage {
     /// What to ask the machine for, or the answer.
     fn run_command(
         &mut self,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         session: u64,
         command: ReplicaCommand,
     ) -> Result<Request<Buffer>, Result<Reply, Status>> {
-        let entry = self.replicas.get_mut(&replica);
+        let entry = self.replicas.at_mut(replica);
         let entry = entry.ok_or(Err(Status::from(Code::Inaccessible)))?;
         let known = entry.sessions.entry(session).or_insert(ReplicaSession::remote());
         let checked = entry.machine.check(session);
@@ -77,10 +77,10 @@ impl Storage {
                 Err(checked.and_then(|()| state.map(Reply::Data).ok_or(refused)))
             }
             ReplicaCommand::AllocMap { extent, image, since } => {
-                Err(checked.and_then(|()| self.alloc_map(replica, extent, image, since)))
+                Err(checked.and_then(|()| self.alloc_map(replica.id, extent, image, since)))
             }
             ReplicaCommand::ReadSnapshot { extent, image } => {
-                let image = self.numbered_snapshot(replica, image);
+                let image = self.numbered_snapshot(replica.id, image);
                 let is_small = extent.bytes() <= nvme::limits::TRANSFER_MAX as u64;
                 match image.filter(|_| is_small) {
                     None => Err(Err(Code::InvalidField.into())),

@@ -19,13 +19,14 @@ use crate::{
     message::{LocalTarget, Message},
     nvme_port::Export,
     params::NodeMutation,
+    registry::Handle,
     replica_protocol,
 };
 
 #[derive(Debug)]
 pub(crate) struct ReplicaEntry {
     pub(crate) machine: Replica<Buffer>,
-    pub(crate) pool: PoolId,
+    pub(crate) pool: Handle<PoolId>,
     /// The node whose target is let in.
     pub(crate) admitted: Option<NodeId>,
     pub(super) sessions: BTreeMap<u64, ReplicaSession>,
@@ -57,8 +58,8 @@ impl ReplicaSession {
 
 impl Storage {
     /// Makes a machine for every replica in the pool that has none, and exports it.
-    pub(crate) fn adopt_replicas(&mut self, cx: &mut ShardContext, pool: PoolId) {
-        let Some(open) = self.open_pool(pool) else { return };
+    pub(crate) fn adopt_replicas(&mut self, cx: &mut ShardContext, pool: Handle<PoolId>) {
+        let Some(open) = self.open_pool(pool.id) else { return };
         let mut found = Vec::new();
         for state in open.replicas() {
             if self.replicas.contains_key(&state.replica) {
@@ -88,15 +89,15 @@ impl Storage {
                 gone: BTreeMap::new(),
             };
             cx.touch(&mut entry.is_touched, Subject::Replica(replica));
-            self.replicas.insert(replica, entry);
-            cx.port.export_replica(replica, blocks);
+            let handle = self.replicas.insert(replica, entry);
+            cx.port.export_replica(handle, blocks);
         }
     }
 
     pub(crate) fn ask_replica(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         session: u64,
         tag: u64,
         request: Request<Buffer>,
@@ -107,11 +108,11 @@ impl Storage {
     fn with_replica(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         act: impl FnOnce(&mut Replica<Buffer>, &mut Vec<ReplicaOutput<Buffer>>),
     ) {
-        let Some(entry) = self.replicas.get_mut(&replica) else { return };
-        cx.touch(&mut entry.is_touched, Subject::Replica(replica));
+        let Some(entry) = self.replicas.at_mut(replica) else { return };
+        cx.touch(&mut entry.is_touched, Subject::Replica(replica.id));
         let was_admitting = entry.admitting_since.is_some();
         let mut out = core::mem::take(&mut cx.replica_outputs);
         act(&mut entry.machine, &mut out);
@@ -135,7 +136,7 @@ impl Storage {
         session: u64,
         from: LocalTarget,
     ) {
-        let epoch = from.target.epoch;
+        let epoch = from.epoch;
         let entry = self.replicas.get_mut(&replica);
         let is_open = entry.as_ref().is_some_and(|entry| {
             entry.admitted == Some(cx.params.node) && !cx.faults.hidden.contains(&replica)
@@ -155,10 +156,11 @@ impl Storage {
         replica: ReplicaId,
         session: u64,
     ) {
-        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        let handle = self.replicas.handle(replica);
+        let Some(entry) = self.replicas.at_mut(handle) else { return };
         let closed = entry.sessions.remove(&session);
         entry.remember(session, closed.as_ref());
-        self.with_replica(cx, replica, |machine, out| machine.closed(session, out));
+        self.with_replica(cx, handle, |machine, out| machine.closed(session, out));
     }
 
     /// Ends a session from the replica's side.
@@ -213,19 +215,20 @@ impl Storage {
         replica: ReplicaId,
         admission: model::Admission,
     ) {
-        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        let handle = self.replicas.handle(replica);
+        let Some(entry) = self.replicas.at_mut(handle) else { return };
         if entry.machine.header().epoch > admission.epoch {
             return;
         }
         entry.admitted = admission.node;
-        self.with_replica(cx, replica, |machine, out| machine.admit(admission.epoch, out));
+        self.with_replica(cx, handle, |machine, out| machine.admit(admission.epoch, out));
         cx.port.set_replica_node(replica, admission.node);
     }
 
     fn replica_says(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         output: ReplicaOutput<Buffer>,
     ) {
         match output {
@@ -236,7 +239,7 @@ impl Storage {
                 self.replica_replies(cx, replica, session, tag, answer);
             }
             ReplicaOutput::Close { session } => {
-                self.end_replica_session(cx, replica, session, Code::ReservationConflict);
+                self.end_replica_session(cx, replica.id, session, Code::ReservationConflict);
             }
         }
     }
@@ -244,19 +247,19 @@ impl Storage {
     fn replica_replies(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         session: u64,
         tag: u64,
         answer: Answer<Buffer>,
     ) {
-        let Some(entry) = self.replicas.get_mut(&replica) else { return };
+        let Some(entry) = self.replicas.at_mut(replica) else { return };
         let Some(known) = entry.sessions.get_mut(&session) else { return };
         #[cfg(feature = "flaws")]
         if matches!(answer, Answer::Fenced(_)) {
-            cx.audit.push(crate::AuditEvent::Fenced { replica, epoch: known.epoch });
+            cx.audit.push(crate::AuditEvent::Fenced { replica: replica.id, epoch: known.epoch });
         }
         if let Some(to) = known.from {
-            return cx.send(Message::ChildAnswer { to, child: replica, tag, answer });
+            return cx.send(Message::ChildAnswer { to, child: replica.id, tag, answer });
         }
         let epoch = known.epoch;
         let result = match answer {
@@ -269,7 +272,7 @@ impl Storage {
             // A remote target has the map already, and reads a snapshot.
             Answer::Pieces(pieces) => Ok(Reply::Data(super::replica_commands::joined(&pieces))),
             Answer::Images(list) => {
-                let numbers = self.snapshot_numbers(replica);
+                let numbers = self.snapshot_numbers(replica.id);
                 let number = |frozen: Frozen| Some((*numbers.get(&frozen.snapshot)?, frozen));
                 let list: Vec<_> = list.into_iter().filter_map(number).collect();
                 let refused = Status::new(Code::InternalError);
@@ -283,7 +286,7 @@ impl Storage {
     fn replica_disk(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
         session: Option<u64>,
         op: pool::Request,
@@ -296,7 +299,7 @@ impl Storage {
     #[cfg(feature = "flaws")]
     fn requester(
         &self,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
         session: Option<u64>,
         op: &pool::Request,
@@ -304,7 +307,7 @@ impl Storage {
         if !matches!(op, pool::Request::Write { .. } | pool::Request::Zero { .. }) {
             return PoolRequester::Replica { replica, id };
         }
-        let entry = self.replicas.get(&replica);
+        let entry = self.replicas.at(replica);
         let epoch = entry.zip(session).and_then(|(entry, by)| {
             let open = entry.sessions.get(&by).map(|session| session.epoch);
             open.or_else(|| entry.gone.get(&by).copied())
@@ -316,7 +319,7 @@ impl Storage {
     #[allow(clippy::unused_self, reason = "only a proof looks at sessions")]
     const fn requester(
         &self,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
         _session: Option<u64>,
         _op: &pool::Request,
@@ -325,11 +328,16 @@ impl Storage {
     }
 
     /// The replica's own pool.
-    fn pool_for_io(&self, cx: &ShardContext, replica: ReplicaId) -> Option<PoolId> {
-        let own = self.replicas.get(&replica)?.pool;
+    fn pool_for_io(
+        &self,
+        cx: &ShardContext,
+        replica: Handle<ReplicaId>,
+    ) -> Option<Handle<PoolId>> {
+        let own = self.replicas.at(replica)?.pool;
         if cx.params.mutations.leaves_out(NodeMutation::WrongPool) {
-            let is_other = |pool: &&PoolId| **pool != own && self.open_pool(**pool).is_some();
-            return self.pools.keys().find(is_other).copied().or(Some(own));
+            let is_other = |pool: &&PoolId| **pool != own.id && self.open_pool(**pool).is_some();
+            let other = self.pools.keys().find(is_other).copied();
+            return Some(other.map_or(own, |other| self.pools.handle(other)));
         }
         Some(own)
     }
@@ -337,7 +345,7 @@ impl Storage {
     pub(crate) fn replica_disk_done(
         &mut self,
         cx: &mut ShardContext,
-        replica: ReplicaId,
+        replica: Handle<ReplicaId>,
         id: u64,
         result: Result<pool::Reply, pool::Error>,
     ) {
@@ -352,7 +360,7 @@ impl Storage {
 
     fn snapshot_numbers(&self, replica: ReplicaId) -> BTreeMap<SnapshotId, u32> {
         let entry = self.replicas.get(&replica);
-        let pool = entry.and_then(|entry| self.open_pool(entry.pool));
+        let pool = entry.and_then(|entry| self.open_pool(entry.pool.id));
         let all = pool.into_iter().flat_map(pool::Pool::snapshots);
         let of = all.filter(|found| found.replica == replica);
         of.map(|found| (found.snapshot, found.number)).collect()
@@ -367,7 +375,7 @@ impl Storage {
         extent: block::Extent,
     ) -> Result<Vec<(block::Extent, bool)>, pool::Error> {
         let entry = self.replicas.get(&replica);
-        let pool = entry.and_then(|entry| self.open_pool(entry.pool));
+        let pool = entry.and_then(|entry| self.open_pool(entry.pool.id));
         pool.ok_or(pool::Error::NotFound)?.changes(image, since, extent)
     }
 }
@@ -388,8 +396,8 @@ impl ReplicaEntry {
 }
 
 fn closed_to_target(cx: &mut ShardContext, child: ReplicaId, from: LocalTarget) {
-    let LocalTarget { target, session } = from;
-    cx.tell_target(target, mirror::Input::ChildClosed { child, session });
+    let session = from.session;
+    cx.tell_target(from.key(), mirror::Input::ChildClosed { child, session });
 }
 
 fn frozen(found: pool::SnapshotState) -> Frozen {

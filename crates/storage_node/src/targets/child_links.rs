@@ -28,7 +28,9 @@ use crate::{
     context::{ConnOwner, ShardContext},
     effect::{ConnId, Effect},
     message::{LocalTarget, Message},
-    names, replica_protocol as protocol,
+    names,
+    registry::{Handle, Registry},
+    replica_protocol as protocol,
     slab::Slab,
 };
 
@@ -41,14 +43,14 @@ const QUEUE: u16 = 1;
 
 #[derive(Debug, Default)]
 pub(crate) struct ChildLinks {
-    links: BTreeMap<LinkKey, ChildLink>,
+    links: Registry<LinkKey, ChildLink>,
     /// With something to poll.
-    ready: Vec<LinkKey>,
+    ready: Vec<Handle<LinkKey>>,
 }
 
 /// One session of one target with one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct LinkKey {
+pub(super) struct LinkKey {
     target: TargetKey,
     child: ReplicaId,
     session: u64,
@@ -57,12 +59,14 @@ struct LinkKey {
 /// The connection of one queue of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkConn {
-    key: LinkKey,
+    link: Handle<LinkKey>,
     queue: u16,
 }
 
 #[derive(Debug)]
 struct ChildLink {
+    /// Whose it is.
+    from: LocalTarget,
     session: Session,
     to: SocketAddr,
     conns: BTreeMap<u16, ConnId>,
@@ -107,16 +111,16 @@ impl ChildLinks {
     pub(super) fn dial(
         &mut self,
         cx: &mut ShardContext,
-        target: TargetKey,
+        from: LocalTarget,
         child: ReplicaId,
         node: NodeId,
-        session: u64,
-    ) {
+    ) -> Option<Handle<LinkKey>> {
+        let (target, session) = (from.key(), from.session);
         let address = cx.desired.address(node).and_then(|address| address.parse().ok());
         let Some(to) = address else {
             cx.log(LogEvent::NoAddress { node });
             cx.tell_target(target, Input::ChildClosed { child, session });
-            return;
+            return None;
         };
         let own = cx.params.node.0;
         let config = Config {
@@ -132,6 +136,7 @@ impl ChildLinks {
             attach_timeout: ATTACH_TIMEOUT,
         };
         let mut link = ChildLink {
+            from,
             session: Session::new(config),
             to,
             conns: BTreeMap::new(),
@@ -142,19 +147,14 @@ impl ChildLinks {
             images: BTreeMap::new(),
         };
         link.session.connect(cx.now);
-        let key = LinkKey { target, child, session };
-        link.poll_soon(&mut self.ready, key);
-        self.links.insert(key, link);
+        link.is_ready = true;
+        let handle = self.links.insert(LinkKey { target, child, session }, link);
+        self.ready.push(handle);
+        Some(handle)
     }
 
-    pub(super) fn close(
-        &mut self,
-        cx: &mut ShardContext,
-        target: TargetKey,
-        child: ReplicaId,
-        session: u64,
-    ) {
-        self.drop_link(cx, LinkKey { target, child, session });
+    pub(super) fn close(&mut self, cx: &mut ShardContext, link: Handle<LinkKey>) {
+        self.drop_link(cx, link.id);
     }
 
     pub(super) fn drop_target(&mut self, cx: &mut ShardContext, target: TargetKey) {
@@ -174,30 +174,26 @@ impl ChildLinks {
     pub(super) fn send(
         &mut self,
         cx: &mut ShardContext,
-        target: TargetKey,
-        child: ReplicaId,
-        session: u64,
+        to: Handle<LinkKey>,
         tag: u64,
         request: Request<Buffer>,
     ) {
-        let key = LinkKey { target, child, session };
-        let Some(link) = self.links.get_mut(&key) else { return };
-        link.waiting.push_back((tag, request));
-        link.pump(cx.now, target.epoch);
-        link.poll_soon(&mut self.ready, key);
+        let Some(link) = self.links.at_mut(to) else { return };
+        link.send(cx.now, tag, request);
+        link.poll_soon(&mut self.ready, to);
     }
 
     pub(crate) fn connected(&mut self, cx: &mut ShardContext, conn: LinkConn) {
-        let LinkConn { key, queue } = conn;
-        if let Some(link) = self.links.get_mut(&key) {
+        let LinkConn { link: key, queue } = conn;
+        if let Some(link) = self.links.at_mut(key) {
             link.session.opened(cx.now, queue);
             link.poll_soon(&mut self.ready, key);
         }
     }
 
     pub(crate) fn received(&mut self, cx: &mut ShardContext, conn: LinkConn, bytes: &[u8]) {
-        let LinkConn { key, queue } = conn;
-        if let Some(link) = self.links.get_mut(&key) {
+        let LinkConn { link: key, queue } = conn;
+        if let Some(link) = self.links.at_mut(key) {
             link.session.receive(cx.now, queue, bytes);
             link.poll_soon(&mut self.ready, key);
         }
@@ -205,8 +201,8 @@ impl ChildLinks {
 
     /// It is gone, or was never there.
     pub(crate) fn closed(&mut self, conn: LinkConn) {
-        let LinkConn { key, queue } = conn;
-        if let Some(link) = self.links.get_mut(&key) {
+        let LinkConn { link: key, queue } = conn;
+        if let Some(link) = self.links.at_mut(key) {
             link.conns.remove(&queue);
             link.session.closed(queue);
             link.poll_soon(&mut self.ready, key);
@@ -214,12 +210,13 @@ impl ChildLinks {
     }
 
     pub(crate) fn tick(&mut self, now: Duration) {
-        for (key, link) in &mut self.links {
+        let ready = &mut self.ready;
+        self.links.each(|key, link| {
             if link.session.next_deadline().is_some_and(|at| at <= now) {
                 link.session.tick(now);
-                link.poll_soon(&mut self.ready, *key);
+                link.poll_soon(ready, key);
             }
-        }
+        });
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
@@ -231,10 +228,10 @@ impl ChildLinks {
         let mut ready = core::mem::take(&mut self.ready);
         let is_busy = !ready.is_empty();
         for key in ready.drain(..) {
-            if let Some(link) = self.links.get_mut(&key) {
+            if let Some(link) = self.links.at_mut(key) {
                 link.is_ready = false;
             }
-            while let Some(out) = self.links.get_mut(&key).and_then(|link| link.session.poll()) {
+            while let Some(out) = self.links.at_mut(key).and_then(|link| link.session.poll()) {
                 self.says(cx, key, out);
             }
         }
@@ -244,12 +241,11 @@ impl ChildLinks {
         is_busy
     }
 
-    fn says(&mut self, cx: &mut ShardContext, key: LinkKey, out: Out) {
-        let Some(link) = self.links.get_mut(&key) else { return };
-        let LinkKey { target, child, session } = key;
+    fn says(&mut self, cx: &mut ShardContext, key: Handle<LinkKey>, out: Out) {
+        let Some(link) = self.links.at_mut(key) else { return };
         match out {
             Out::Open { queue } => {
-                let conn = cx.new_conn(ConnOwner::Link(LinkConn { key, queue }));
+                let conn = cx.new_conn(ConnOwner::Link(LinkConn { link: key, queue }));
                 link.conns.insert(queue, conn);
                 cx.put(Effect::Dial { conn, to: link.to });
             }
@@ -262,20 +258,20 @@ impl ChildLinks {
                     cx.put(Effect::Close(*conn));
                 }
             }
-            Out::Ready(_) => link.pump(cx.now, target.epoch),
+            Out::Ready(_) => link.pump(cx.now),
             Out::Done { result: Err(status), .. } if is_of_the_path(status) => {
                 // It says nothing about the replica: the same request may succeed on a session of
                 // the grace, and a read that was cut off is no reason to repair anything.
-                self.lose(cx, key, &status.to_string());
+                self.lose(cx, key.id, &status.to_string());
             }
             Out::Done { tag, result } => {
-                if let Some((tag, answer)) = link.done(cx.now, target.epoch, tag, result) {
-                    let to = LocalTarget { target, session };
+                if let Some((tag, answer)) = link.done(cx.now, tag, result) {
+                    let (to, child) = (link.from, key.id.child);
                     cx.send(Message::ChildAnswer { to, child, tag, answer });
                 }
             }
             Out::Event(_) => {}
-            Out::Dead { reason } => self.lose(cx, key, &format!("{reason:?}")),
+            Out::Dead { reason } => self.lose(cx, key.id, &format!("{reason:?}")),
         }
     }
 
@@ -288,8 +284,20 @@ impl ChildLinks {
 }
 
 impl ChildLink {
+    /// Now, if nothing is in its way.
+    fn send(&mut self, now: Duration, tag: u64, request: Request<Buffer>) {
+        let is_free = self.waiting.is_empty() && self.barrier.is_none() && self.session.is_live();
+        if is_free && !waits_for_all(&request) {
+            let (op, expects) = self.command(request);
+            self.submit(now, tag, op, expects);
+            return;
+        }
+        self.waiting.push_back((tag, request));
+        self.pump(now);
+    }
+
     /// Sends what may be sent.
-    fn pump(&mut self, now: Duration, epoch: Epoch) {
+    fn pump(&mut self, now: Duration) {
         while self.session.is_live() && self.barrier.is_none() {
             let Some((tag, request)) = self.waiting.pop_front() else { return };
             let is_ordered = self.sent.len() == 0;
@@ -298,7 +306,7 @@ impl ChildLink {
                 return;
             }
             let stops_all = waits_for_all(&request);
-            let (op, expects) = self.command(request, epoch);
+            let (op, expects) = self.command(request);
             let number = self.submit(now, tag, op, expects);
             if stops_all {
                 self.barrier = Some(number);
@@ -306,7 +314,7 @@ impl ChildLink {
         }
     }
 
-    fn poll_soon(&mut self, ready: &mut Vec<LinkKey>, key: LinkKey) {
+    fn poll_soon(&mut self, ready: &mut Vec<Handle<LinkKey>>, key: Handle<LinkKey>) {
         if !core::mem::replace(&mut self.is_ready, true) {
             ready.push(key);
         }
@@ -318,9 +326,9 @@ impl ChildLink {
         number
     }
 
-    fn command(&self, request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
+    fn command(&self, request: Request<Buffer>) -> (Op, Expecting) {
         let Request::Fetch { extent, image, since } = request else {
-            return command(request, epoch);
+            return command(request, self.from.epoch);
         };
         let number = |snapshot: SnapshotId| self.images.get(&snapshot).copied();
         // One that is not known is asked for by a number that no pool gives.
@@ -342,10 +350,10 @@ impl ChildLink {
     fn done(
         &mut self,
         now: Duration,
-        epoch: Epoch,
         number: u64,
         result: Result<Reply, Status>,
     ) -> Option<(u64, Answer<Buffer>)> {
+        let epoch = self.from.epoch;
         let SentCommand { tag, expects } = self.sent.remove(u32::try_from(number).ok()?)?;
         let was_barrier = self.barrier == Some(number);
         let (next, answer) = match (expects, result) {
@@ -389,7 +397,7 @@ impl ChildLink {
         if was_barrier {
             self.barrier = None;
         }
-        self.pump(now, epoch);
+        self.pump(now);
         Some((tag, answer))
     }
 }

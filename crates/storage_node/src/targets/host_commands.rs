@@ -3,12 +3,12 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use block::{Buffer, Durability, Extent};
-use mirror::{Command, HostFault, HostReply, HostResult, Input};
+use mirror::{Command, HostFault, HostReply, HostResult};
 use model::VolumeId;
 use nvme::{Code, Op, Reply, Status};
 
 use super::Targets;
-use crate::{context::ShardContext, reservations};
+use crate::{context::ShardContext, registry::Handle, reservations};
 
 /// Commands that are several to the machine, or whose answer needs a look, by number.
 #[derive(Debug, Default)]
@@ -41,12 +41,12 @@ impl Targets {
     pub(crate) fn host_command(
         &mut self,
         cx: &mut ShardContext,
-        volume: VolumeId,
+        volume: Handle<VolumeId>,
         session: u64,
         number: u64,
         op: Op,
     ) {
-        let Some(entry) = self.entries.get_mut(&volume) else {
+        let Some(entry) = self.entries.at_mut(volume) else {
             return cx.port.answer(cx.now, number, Err(Code::Inaccessible.into()));
         };
         let composed = &mut entry.commands.composed;
@@ -71,19 +71,32 @@ impl Targets {
                 return cx.port.answer(cx.now, number, Err(Code::InvalidOpcode.into()));
             }
         };
-        self.input(cx, volume, Input::Command { session, tag: number, command });
+        self.take_command(cx, volume, session, number, command);
+    }
+
+    fn take_command(
+        &mut self,
+        cx: &mut ShardContext,
+        volume: Handle<VolumeId>,
+        session: u64,
+        tag: u64,
+        command: Command<Buffer>,
+    ) {
+        self.with_target(cx, volume, |machine, now, out| {
+            machine.take_command(now, session, tag, command, out);
+        });
     }
 
     fn deallocate(
         &mut self,
         cx: &mut ShardContext,
-        volume: VolumeId,
+        volume: Handle<VolumeId>,
         session: u64,
         number: u64,
         extents: &[Extent],
     ) {
         let extents: Vec<_> = extents.iter().flat_map(|extent| cut(*extent)).collect();
-        let Some(entry) = self.entries.get_mut(&volume) else { return };
+        let Some(entry) = self.entries.at_mut(volume) else { return };
         if extents.is_empty() {
             return cx.port.answer(cx.now, number, Ok(Reply::Done));
         }
@@ -91,11 +104,11 @@ impl Targets {
         entry.commands.composed.insert(number, whole);
         for extent in extents {
             let part = PART | cx.port.next_number();
-            if let Some(entry) = self.entries.get_mut(&volume) {
+            if let Some(entry) = self.entries.at_mut(volume) {
                 entry.commands.composed.insert(part, Composed::Part { whole: number });
             }
             let command = Command::Zero { extent, durability: Durability::Volatile };
-            self.input(cx, volume, Input::Command { session, tag: part, command });
+            self.take_command(cx, volume, session, part, command);
         }
     }
 }
