@@ -135,9 +135,11 @@ enum Access {
 
 #[derive(Clone, Debug)]
 enum Work {
-    Read(Read),
-    Write(Write),
-    Zero(Zero),
+    /// What most requests are: one I/O, whose end is the answer.
+    Single,
+    Read(Box<Read>),
+    Write(Box<Write>),
+    Zero(Box<Zero>),
     /// Records up to `hard` were there when it came.
     Flush {
         hard: u64,
@@ -162,6 +164,13 @@ struct IoTo {
 
 #[derive(Clone, Copy, Debug)]
 enum Whom {
+    SingleRead {
+        op: OpId,
+        len: usize,
+    },
+    SingleWrite {
+        op: OpId,
+    },
     Read {
         op: OpId,
         at: usize,
@@ -254,6 +263,11 @@ impl Pool {
             self.feed_starved();
         }
         match io.whom {
+            Whom::SingleRead { op, len } => self.single_read_done(op, len, result),
+            Whom::SingleWrite { op } => {
+                let result = result.map(|_| Reply::Done).map_err(Error::Io);
+                self.finish(op, result);
+            }
             Whom::Read { op, at } => self.read_done(op, at, result),
             Whom::Write { op } => self.write_done(op, result.map(|_| ())),
             Whom::Merge { op, at } => self.merge_io_done(op, at, result),
@@ -337,6 +351,12 @@ impl Pool {
 
     fn io(&mut self, io: Io, whom: Whom) {
         self.io_on(io, whom, 0, 0);
+    }
+
+    /// A request that is one I/O on pages of one cluster. Nothing is in its way.
+    fn start_single(&mut self, request: RequestId, scope: Scope) -> OpId {
+        let op = new_op(Some(request), Some(scope), Work::Single);
+        self.ops.insert(Op { is_running: true, ..op })
     }
 
     /// An I/O on the pages of some clusters: none of them is anybody else's before it is done.

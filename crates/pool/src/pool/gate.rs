@@ -73,7 +73,7 @@ impl Pool {
             Work::Zero(_) => self.run_zero(op),
             Work::Change(_) => self.run_change(op),
             Work::Merge(_) => self.run_merge(op),
-            Work::Flush { .. } | Work::Recorded | Work::Checkpoint => {}
+            Work::Single | Work::Flush { .. } | Work::Recorded | Work::Checkpoint => {}
         }
     }
 

@@ -53,10 +53,19 @@ impl Pool {
             }
             Image::Snapshot(..) => None,
         };
+        // What most reads are: nothing is in its way, and its pages lie in one piece.
+        let is_free = self.gates.is_empty();
+        if let (true, ReadAs::Data, Some(scope)) = (is_free, &answer, &scope)
+            && let Some(piece) = self.own_piece(layer, extent)
+        {
+            let (op, len) = (self.start_single(request, scope.clone()), index(extent.bytes()));
+            self.issue_read(Whom::SingleRead { op, len }, piece);
+            return Ok(());
+        }
         let pieces = Vec::new();
         let read = Read { image, extent, answer, pieces, left: 0, data: None, failed: None };
-        let op = new_op(Some(request), scope, Work::Read(read));
-        if self.gates.is_empty() {
+        let op = new_op(Some(request), scope, Work::Read(Box::new(read)));
+        if is_free {
             // Nothing is in its way.
             let op = self.ops.insert(Op { is_running: true, ..op });
             self.read_from(op, layer, extent);
@@ -93,19 +102,18 @@ impl Pool {
     }
 
     fn read_from(&mut self, op: OpId, layer: LayerId, extent: Extent) {
-        let own = self.catalog.layers.get(&layer).and_then(|layer| self.single(layer, extent));
-        if let Some(piece) = own {
+        if let Some(piece) = self.own_piece(layer, extent) {
             if let Some(Work::Read(read)) = self.ops.get_mut(op).map(|op| &mut op.work) {
                 read.left = 1;
             }
-            return self.issue_read(op, 0, piece);
+            return self.issue_read(Whom::Read { op, at: 0 }, piece);
         }
         let pieces = self.pieces(layer, extent);
         if pieces.is_empty() {
             return self.finish_read(op);
         }
         for (at, piece) in pieces.iter().enumerate() {
-            self.issue_read(op, at, *piece);
+            self.issue_read(Whom::Read { op, at }, *piece);
         }
         if let Some(Work::Read(read)) = self.ops.get_mut(op).map(|op| &mut op.work) {
             read.left = pieces.len();
@@ -113,10 +121,28 @@ impl Pool {
         }
     }
 
-    fn issue_read(&mut self, op: OpId, at: usize, piece: Piece) {
+    /// All of the extent, if it lies in one piece of the layer itself.
+    fn own_piece(&self, layer: LayerId, extent: Extent) -> Option<Piece> {
+        self.single(self.catalog.layers.get(&layer)?, extent)
+    }
+
+    fn issue_read(&mut self, whom: Whom, piece: Piece) {
         let offset = bytes(self.geometry.page(piece.cluster, piece.page));
         let io = Io::Read { offset, len: index(bytes(piece.blocks.into())) };
-        self.io_on(io, Whom::Read { op, at }, piece.cluster, piece.clusters());
+        self.io_on(io, whom, piece.cluster, piece.clusters());
+    }
+
+    pub(super) fn single_read_done(
+        &mut self,
+        op: OpId,
+        len: usize,
+        result: Result<Option<Buffer>, IoError>,
+    ) {
+        let data = result.and_then(|data| data.ok_or(SHORT)).inspect(|data| {
+            self.buffers.lend(data);
+        });
+        let whole = data.and_then(|data| if data.len() == len { Ok(data) } else { Err(SHORT) });
+        self.finish(op, whole.map(Reply::Data).map_err(Error::Io));
     }
 
     pub(super) fn read_done(

@@ -13,7 +13,7 @@ use block::{BLOCK, Buffer, Durability, Extent};
 use model::ReplicaId;
 
 use super::{
-    Access, Op, OpId, Pending, Pool, Scope, Slice, Whom, Work, bytes, check_within, clusters_of,
+    Access, OpId, Pending, Pool, Scope, Slice, Whom, Work, bytes, check_within, clusters_of,
     mask, new_op,
     resolve::{Piece, join},
     slices,
@@ -32,13 +32,13 @@ pub(super) struct Write {
     durability: Durability,
     left: usize,
     failed: Option<IoError>,
-    /// Of one to pages that are not mapped durably.
-    fresh: Option<Box<Fresh>>,
+    fresh: Fresh,
 }
 
+/// Of a write to pages that are not mapped durably.
 #[derive(Clone, Debug, Default)]
 struct Fresh {
-    /// The pages that were not, by cluster.
+    /// Those pages, by cluster.
     pages: Vec<(Cluster, u64)>,
     /// The batch of its hints, until it is written.
     hinted: Option<u64>,
@@ -68,17 +68,15 @@ impl Pool {
         let is_free = self.gates.is_empty();
         let single = is_free.then(|| self.single(layer, extent)).flatten();
         let single = single.filter(|piece| self.is_trusted(*piece));
-        let left = usize::from(single.is_some());
-        let part = single.map(|_| data.clone());
-        let write = Write { replica, extent, data, durability, left, failed: None, fresh: None };
         let scope = Scope { replica, clusters: clusters_of(extent), access: Access::Write };
-        let op = new_op(Some(request), Some(scope), Work::Write(write));
-        if let (Some(piece), Some(data)) = (single, part) {
-            let op = self.ops.insert(Op { is_running: true, ..op });
-            self.issue_piece(op, &piece, data, durability);
-        } else {
-            self.enter(op);
+        if let Some(piece) = single {
+            let op = self.start_single(request, scope);
+            self.issue_piece(Whom::SingleWrite { op }, &piece, data, durability);
+            return Ok(());
         }
+        let fresh = Fresh::default();
+        let write = Write { replica, extent, data, durability, left: 0, failed: None, fresh };
+        self.enter(new_op(Some(request), Some(scope), Work::Write(Box::new(write))));
         Ok(())
     }
 
@@ -162,7 +160,7 @@ impl Pool {
         }
         if let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) {
             let deferred = if is_deferred { core::mem::take(&mut pieces) } else { Vec::new() };
-            write.fresh = Some(Box::new(Fresh { pages: fresh, hinted, deferred }));
+            write.fresh = Fresh { pages: fresh, hinted, deferred };
         }
         if let Some(lsn) = hinted {
             self.commit.when_written(lsn, op);
@@ -230,14 +228,14 @@ impl Pool {
         for piece in pieces {
             let start = index(bytes(piece.at.into()));
             let part = data.slice(start..start + index(bytes(piece.blocks.into())));
-            self.issue_piece(op, piece, part, durability);
+            self.issue_piece(Whom::Write { op }, piece, part, durability);
         }
     }
 
-    fn issue_piece(&mut self, op: OpId, piece: &Piece, data: Buffer, durability: Durability) {
+    fn issue_piece(&mut self, whom: Whom, piece: &Piece, data: Buffer, durability: Durability) {
         let offset = bytes(self.geometry.page(piece.cluster, piece.page));
         let io = Io::Write { offset, data, durability };
-        self.io_on(io, Whom::Write { op }, piece.cluster, piece.clusters());
+        self.io_on(io, whom, piece.cluster, piece.clusters());
     }
 
     pub(super) fn write_done(&mut self, op: OpId, result: Result<(), IoError>) {
@@ -251,10 +249,8 @@ impl Pool {
     pub(super) fn hints_done(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
         let durability = write.durability;
-        let pieces = write.fresh.as_mut().map_or_else(Vec::new, |fresh| {
-            fresh.hinted = None;
-            core::mem::take(&mut fresh.deferred)
-        });
+        write.fresh.hinted = None;
+        let pieces = core::mem::take(&mut write.fresh.deferred);
         if pieces.is_empty() {
             return self.finish_write(op);
         }
@@ -263,11 +259,11 @@ impl Pool {
 
     fn finish_write(&mut self, op: OpId) {
         let Some(Work::Write(write)) = self.ops.get_mut(op).map(|op| &mut op.work) else { return };
-        if write.left > 0 || write.fresh.as_ref().is_some_and(|fresh| fresh.hinted.is_some()) {
+        if write.left > 0 || write.fresh.hinted.is_some() {
             return;
         }
         let (failed, durability) = (write.failed, write.durability);
-        let fresh = write.fresh.take().map_or_else(Vec::new, |fresh| fresh.pages);
+        let fresh = core::mem::take(&mut write.fresh.pages);
         if let Some(error) = failed {
             for (cluster, pages) in fresh {
                 self.unwrite(cluster, pages);
@@ -355,7 +351,7 @@ impl Pool {
     /// Pages of a cluster that some write is on its way to make valid.
     fn written_by_others(&self, cluster: Cluster) -> u64 {
         let writes = self.ops.iter().filter_map(|(_, op)| match &op.work {
-            Work::Write(write) => write.fresh.as_ref(),
+            Work::Write(write) => Some(&write.fresh),
             _ => None,
         });
         let pages = writes.flat_map(|fresh| &fresh.pages);

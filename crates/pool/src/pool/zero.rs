@@ -1,6 +1,6 @@
 //! Deallocating: the pages are gone, an empty cluster is freed, and nothing below shines through.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use block::{Durability, Extent};
 use model::ReplicaId;
@@ -36,7 +36,7 @@ impl Pool {
         let layer = self.catalog.replicas.get(&replica).ok_or(Error::NotFound)?.layer;
         self.check_extent(layer, extent)?;
         let scope = Scope { replica, clusters: clusters_of(extent), access: Access::Alone };
-        let zero = Work::Zero(Zero { replica, extent, durability });
+        let zero = Work::Zero(Box::new(Zero { replica, extent, durability }));
         self.enter(new_op(Some(request), Some(scope), zero));
         Ok(())
     }
