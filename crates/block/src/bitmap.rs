@@ -22,6 +22,7 @@ impl Bitmap {
     }
 
     /// True if it was not in it.
+    #[inline]
     pub fn insert(&mut self, bit: u64) -> bool {
         let (word, mask) = place(bit);
         if word >= self.words.len() {
@@ -42,11 +43,13 @@ impl Bitmap {
         was_in
     }
 
+    #[inline]
     pub fn contains(&self, bit: u64) -> bool {
         let (word, mask) = place(bit);
         self.words.get(word).is_some_and(|bits| bits & mask != 0)
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

@@ -35,19 +35,23 @@ impl Buffer {
         buffer
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.window.len()
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
 
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.pages.as_bytes()[self.window.clone()]
     }
 
     /// The bytes to write to, while nobody else looks at them.
+    #[inline]
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         let pages = Arc::get_mut(&mut self.pages)?;
         Some(&mut pages.as_mut_slice().as_mut_bytes()[self.window.clone()])
@@ -55,6 +59,7 @@ impl Buffer {
 
     /// A part of it, sharing the memory.
     #[must_use]
+    #[inline]
     pub fn slice(&self, part: Range<usize>) -> Self {
         assert!(part.start <= part.end && part.end <= self.len(), "a slice lies within its buffer");
         let start = self.window.start + part.start;
@@ -62,12 +67,14 @@ impl Buffer {
     }
 
     /// Whether it is all of its memory, but for the end of the last block.
+    #[inline]
     pub(crate) fn is_whole(&self) -> bool {
         self.window.start == 0 && self.window.end.div_ceil(BLOCK) == self.pages.len()
     }
 
     /// Makes it a window onto the first `len` bytes of its memory; false, and nothing is done, if
     /// somebody else looks at them or there are fewer.
+    #[inline]
     pub(crate) fn resize(&mut self, len: usize) -> bool {
         let is_ours = Arc::get_mut(&mut self.pages).is_some_and(|own| len <= own.len() * BLOCK);
         if is_ours {

@@ -26,6 +26,7 @@ impl Buffers {
     }
 
     /// One to be filled, which nobody else holds.
+    #[inline]
     pub fn take(&mut self, len: usize) -> Buffer {
         self.is_used = true;
         if let Some(lent) = self.lent.get_mut(blocks(len)) {
@@ -42,6 +43,7 @@ impl Buffers {
     }
 
     /// It is filled and given away.
+    #[inline]
     pub fn lend(&mut self, buffer: &Buffer) {
         let count = blocks(buffer.len());
         if count * BLOCK > self.most || !buffer.is_whole() {

@@ -19,15 +19,18 @@ pub struct Extent {
 }
 
 impl Extent {
+    #[inline]
     pub const fn new(start: u64, blocks: u32) -> Self {
         Self { start, blocks }
     }
 
     /// One past the last block.
+    #[inline]
     pub const fn end(&self) -> u64 {
         self.start.saturating_add(self.blocks as u64)
     }
 
+    #[inline]
     pub const fn bytes(&self) -> u64 {
         self.blocks as u64 * BLOCK as u64
     }
@@ -40,6 +43,7 @@ impl Extent {
         self.start..self.end()
     }
 
+    #[inline]
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end() && other.start < self.end()
     }

@@ -17,7 +17,7 @@ pub(crate) struct InFlight<T> {
     /// The lowest number there is; any, if there is none.
     first: u64,
     places: VecDeque<u32>,
-    things: Vec<Option<(u64, T)>>,
+    things: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
@@ -56,22 +56,22 @@ impl<T> InFlight<T> {
 
     pub(crate) fn get(&self, number: u64) -> Option<&T> {
         let place = self.place(number)?;
-        self.things.get(place)?.as_ref().map(|(_, thing)| thing)
+        self.things.get(place)?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let place = self.place(number)?;
-        self.things.get_mut(place)?.as_mut().map(|(_, thing)| thing)
+        self.things.get_mut(place)?.as_mut()
     }
 
     /// The number is not under way, and not far from those that are.
     pub(crate) fn insert(&mut self, number: u64, thing: T) {
         debug_assert!(self.place(number).is_none(), "numbers differ among what is under way");
         let place = if let Some(place) = self.free.pop() {
-            self.things[place as usize] = Some((number, thing));
+            self.things[place as usize] = Some(thing);
             place
         } else {
-            self.things.push(Some((number, thing)));
+            self.things.push(Some(thing));
             u32::try_from(self.things.len() - 1).expect("far fewer are under way")
         };
         if self.places.is_empty() {
@@ -93,26 +93,21 @@ impl<T> InFlight<T> {
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        let place = self.place(number)?;
-        let (_, thing) = self.things.get_mut(place)?.take()?;
-        if self.len() == 1 {
-            self.clear();
-            return Some(thing);
+        let at = self.at(number)?;
+        let place = core::mem::replace(self.places.get_mut(at)?, NONE);
+        if place == NONE {
+            return None;
         }
-        self.free.push(u32::try_from(place).expect("it was one"));
-        if number == self.first {
-            self.places.pop_front();
-            self.first += 1;
+        self.free.push(place);
+        // Only an end that it was can be none now.
+        if at == 0 {
             while self.places.pop_front_if(|place| *place == NONE).is_some() {
                 self.first += 1;
             }
-            return Some(thing);
+        } else if at + 1 == self.places.len() {
+            while self.places.pop_back_if(|place| *place == NONE).is_some() {}
         }
-        if let Some(place) = self.at(number).and_then(|at| self.places.get_mut(at)) {
-            *place = NONE;
-        }
-        while self.places.pop_back_if(|place| *place == NONE).is_some() {}
-        Some(thing)
+        self.things.get_mut(place as usize)?.take()
     }
 
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
@@ -125,10 +120,10 @@ impl<T> InFlight<T> {
 
     /// In the order of their numbers, as all that follow.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        let places = self.places.iter().filter(|place| **place != NONE);
-        places.filter_map(|place| {
-            let (number, thing) = self.things.get(*place as usize)?.as_ref()?;
-            Some((*number, thing))
+        // The place that is none lies past all things.
+        let numbered = (self.first..).zip(&self.places);
+        numbered.filter_map(|(number, place)| {
+            Some((number, self.things.get(*place as usize)?.as_ref()?))
         })
     }
 
@@ -142,9 +137,9 @@ impl<T> InFlight<T> {
 
     /// Changes each of them.
     pub(crate) fn each(&mut self, mut change: impl FnMut(u64, &mut T)) {
-        for place in self.places.iter().filter(|place| **place != NONE) {
-            if let Some(Some((number, thing))) = self.things.get_mut(*place as usize) {
-                change(*number, thing);
+        for (number, place) in (self.first..).zip(&self.places) {
+            if let Some(Some(thing)) = self.things.get_mut(*place as usize) {
+                change(number, thing);
             }
         }
     }

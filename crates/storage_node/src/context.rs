@@ -84,7 +84,8 @@ impl ShardContext {
 
     /// The time as mirrors count it.
     pub(crate) fn time(&self) -> Time {
-        Time(u64::try_from(self.now.as_millis()).unwrap_or(u64::MAX))
+        let millis = self.now.as_secs().saturating_mul(1_000);
+        Time(millis.saturating_add(self.now.subsec_millis().into()))
     }
 
     pub(crate) fn put(&mut self, effect: Effect) {

@@ -27,12 +27,7 @@ pub(crate) enum Message {
         session: u64,
     },
     /// To a target: what a replica answered.
-    ChildAnswer {
-        to: LocalTarget,
-        child: ReplicaId,
-        tag: u64,
-        answer: mirror::Answer<Buffer>,
-    },
+    ChildAnswer(ChildAnswer),
     /// To a target: anything else. Rare, and large.
     TargetInput {
         target: TargetKey,
@@ -52,6 +47,15 @@ pub(crate) enum Message {
         work: ConfigWork,
         result: Result<pool::Reply, pool::Error>,
     },
+}
+
+/// What a replica answered to a target.
+#[derive(Debug)]
+pub(crate) struct ChildAnswer {
+    pub(crate) to: LocalTarget,
+    pub(crate) child: ReplicaId,
+    pub(crate) tag: u64,
+    pub(crate) answer: mirror::Answer<Buffer>,
 }
 
 /// A target of this node, and the number by which it knows a session with a replica.

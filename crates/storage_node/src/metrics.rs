@@ -24,7 +24,9 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     pub(crate) fn add(&mut self, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        // In 64 bits, which hold half a million years.
+        let micros = took.as_secs().saturating_mul(1_000_000);
+        let micros = micros.saturating_add(took.subsec_micros().into());
         let bucket = BOUNDS_US.partition_point(|bound| *bound < micros);
         if let Some(bucket) = self.buckets.get_mut(bucket) {
             *bucket += 1;

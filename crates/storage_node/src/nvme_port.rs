@@ -179,6 +179,15 @@ impl NvmePort {
         self.port.recycle(outgoing);
     }
 
+    /// A batch that was sent and handed back, by whomever.
+    pub(crate) fn take_spare(&mut self) -> Option<Outgoing> {
+        self.port.take_spare()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.port.is_ready()
+    }
+
     /// A number for a session or a part of a command that is never used again.
     pub(crate) const fn next_number(&mut self) -> u64 {
         self.last += 1;
@@ -366,18 +375,20 @@ impl NvmePort {
                         Some(conn) => effects.push_back(Effect::Send { conn: *conn, outgoing }),
                         None => self.port.recycle(outgoing),
                     }
-                    None
+                    continue;
                 }
                 Out::Close { conn } => {
                     effects.extend(self.numbers.get(&conn).map(|conn| Effect::Close(*conn)));
-                    None
+                    continue;
                 }
                 Out::SessionOpened { session, subsystem, host_nqn, host_id, .. } => {
-                    Some(self.session_opened(effects, session, subsystem, &host_nqn, host_id))
+                    return Some(
+                        self.session_opened(effects, session, subsystem, &host_nqn, host_id),
+                    );
                 }
                 Out::SessionClosed { session } => self.session_closed(session),
                 // One shard so far: nothing is ever handed to another port.
-                Out::Moved { .. } => None,
+                Out::Moved { .. } => continue,
             };
             if event.is_some() {
                 return event;

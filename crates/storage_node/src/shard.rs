@@ -83,7 +83,9 @@ impl Shard {
         }
         loop {
             let mut is_quiet = true;
-            while let Some(event) = self.cx.port.poll(self.cx.now, &mut self.cx.effects) {
+            while self.cx.port.is_ready()
+                && let Some(event) = self.cx.port.poll(self.cx.now, &mut self.cx.effects)
+            {
                 is_quiet = false;
                 self.port_says(event);
             }
@@ -91,7 +93,7 @@ impl Shard {
                 is_quiet = false;
                 self.deliver(message);
             }
-            is_quiet &= !self.targets.links.poll(&mut self.cx);
+            is_quiet &= !self.targets.poll_links(&mut self.cx);
             if is_quiet && core::mem::take(&mut self.cx.needs_settling) {
                 self.config.settle(&mut self.cx, &mut self.storage, &mut self.targets);
                 self.cx.needs_report = true;
@@ -120,9 +122,7 @@ impl Shard {
             Message::CloseReplica { replica, session } => {
                 self.storage.replica_session_closed(cx, replica, session);
             }
-            Message::ChildAnswer { to, child, tag, answer } => {
-                self.targets.child_answered(cx, to, child, tag, answer);
-            }
+            Message::ChildAnswer(answer) => self.targets.child_answered(cx, answer),
             Message::TargetInput { target, input } => self.targets.input_to(cx, target, *input),
             Message::ReplicaDiskDone { replica, id, result } => {
                 self.storage.replica_disk_done(cx, replica, id, result);

@@ -15,8 +15,10 @@ use alloc::{
 use core::time::Duration;
 
 use block::Buffer;
-use mirror::{Answer, Input, Output, Phase, StoreAnswer, StoreRequest, Target};
-use model::{Epoch, HostId, NodeId, ReplicaId, TargetHealth, TargetItem, TargetSeen, Time, VolumeId};
+use mirror::{Input, Output, Phase, StoreAnswer, StoreRequest, Target};
+use model::{
+    Epoch, HostId, NodeId, ReplicaId, TargetHealth, TargetItem, TargetSeen, Time, VolumeId,
+};
 use nvme::Code;
 
 pub(crate) use self::child_links::LinkConn;
@@ -28,7 +30,7 @@ use crate::{
     LogEvent, TargetKey,
     context::{ShardContext, Subject},
     effect::Effect,
-    message::{LocalTarget, Message},
+    message::{ChildAnswer, LocalTarget, Message},
     nvme_port::{Export, PortSession},
     registry::{Handle, Registry},
     reservations,
@@ -72,7 +74,9 @@ struct ChildSession {
 #[derive(Clone, Copy, Debug)]
 enum ChildPath {
     /// To a replica of this node, which knows the session by this number.
-    Messages { session: u64 },
+    Messages {
+        session: u64,
+    },
     Link(Handle<LinkKey>),
 }
 
@@ -273,20 +277,25 @@ impl Targets {
     }
 
     /// What a replica answered to the target of this epoch, if that is still there.
-    pub(crate) fn child_answered(
-        &mut self,
-        cx: &mut ShardContext,
-        to: LocalTarget,
-        child: ReplicaId,
-        tag: u64,
-        answer: Answer<Buffer>,
-    ) {
+    pub(crate) fn child_answered(&mut self, cx: &mut ShardContext, answer: ChildAnswer) {
+        let ChildAnswer { to, child, tag, answer } = answer;
         let LocalTarget { volume, epoch, session } = to;
         self.with_target(cx, volume, |machine, now, out| {
             if machine.epoch() == epoch {
                 machine.take_answer(now, child, session, tag, answer, out);
             }
         });
+    }
+
+    /// Takes what came over the links to other nodes. True if there was something to do.
+    pub(crate) fn poll_links(&mut self, cx: &mut ShardContext) -> bool {
+        if self.links.is_idle() {
+            return false;
+        }
+        while let Some(answer) = self.links.next_answer(cx) {
+            self.child_answered(cx, answer);
+        }
+        true
     }
 
     /// Lets a machine act, and does what it says.

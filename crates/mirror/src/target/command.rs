@@ -6,8 +6,8 @@ use block::{BLOCK, Durability, Extent};
 use model::{HostId, Membership, Reserved, Time};
 
 use super::{
-    Event, Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing, read::Reading,
-    write::Writing,
+    Event, Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing,
+    read::Reading, write::Writing,
 };
 use crate::Fault;
 

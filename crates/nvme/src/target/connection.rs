@@ -244,6 +244,16 @@ impl Connection {
     pub(crate) fn execute(&mut self, core: &mut Core, slot: u16, sqe: Sqe, data: Option<Buffer>) {
         // Small data of commands that may have to wait for their turn, or move.
         let is_kept = sqe.opcode == FABRICS || reservation::Command::data_len(sqe.opcode) > 0;
+        if let (Role::Io(id), false) = (self.role, is_kept) {
+            // What most commands are: there is an operation, or why there is none.
+            match core.io(id, &sqe, data) {
+                Answer::Ask { op, reply_max } if no_room(&sqe, reply_max).is_none() => {
+                    self.ask(core, slot, sqe.cid.get(), op, reply_max);
+                }
+                answer => self.answer(core, slot, sqe, None, answer),
+            }
+            return;
+        }
         let kept = data.as_ref().filter(|_| is_kept).cloned();
         let answer = match (sqe.opcode, self.role) {
             (FABRICS, role) => core.fabrics(self.id, role, &sqe, data.as_ref()),

@@ -336,6 +336,16 @@ impl Port {
         }
     }
 
+    /// Whether `poll` has something to tell.
+    pub fn is_ready(&self) -> bool {
+        !self.core.outs.is_empty() || !self.listed.is_empty()
+    }
+
+    /// A batch that was handed back, for somebody else who sends.
+    pub fn take_spare(&mut self) -> Option<Outgoing> {
+        self.spare.pop()
+    }
+
     /// Lists a connection that has something to send; forgets one that is over.
     fn settle(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id.0) else { return };

@@ -13,8 +13,8 @@ use block::{BLOCK, Buffer, Durability, Extent};
 use model::ReplicaId;
 
 use super::{
-    Access, OpId, Pending, Pool, Scope, Slice, Whom, Work, bytes, check_within, clusters_of,
-    mask, new_op,
+    Access, OpId, Pending, Pool, Scope, Slice, Whom, Work, bytes, check_within, clusters_of, mask,
+    new_op,
     resolve::{Piece, join},
     slices,
 };

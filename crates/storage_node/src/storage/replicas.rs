@@ -16,7 +16,7 @@ use pool::Image;
 use super::{PoolRequester, Storage};
 use crate::{
     context::{ShardContext, Subject},
-    message::{LocalTarget, Message},
+    message::{ChildAnswer, LocalTarget, Message},
     nvme_port::Export,
     params::NodeMutation,
     registry::Handle,
@@ -259,7 +259,8 @@ impl Storage {
             cx.audit.push(crate::AuditEvent::Fenced { replica: replica.id, epoch: known.epoch });
         }
         if let Some(to) = known.from {
-            return cx.send(Message::ChildAnswer { to, child: replica.id, tag, answer });
+            let answer = ChildAnswer { to, child: replica.id, tag, answer };
+            return cx.send(Message::ChildAnswer(answer));
         }
         let epoch = known.epoch;
         let result = match answer {
@@ -328,11 +329,7 @@ impl Storage {
     }
 
     /// The replica's own pool.
-    fn pool_for_io(
-        &self,
-        cx: &ShardContext,
-        replica: Handle<ReplicaId>,
-    ) -> Option<Handle<PoolId>> {
+    fn pool_for_io(&self, cx: &ShardContext, replica: Handle<ReplicaId>) -> Option<Handle<PoolId>> {
         let own = self.replicas.at(replica)?.pool;
         if cx.params.mutations.leaves_out(NodeMutation::WrongPool) {
             let is_other = |pool: &&PoolId| **pool != own.id && self.open_pool(**pool).is_some();

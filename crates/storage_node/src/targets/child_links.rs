@@ -27,7 +27,7 @@ use crate::{
     LogEvent, TargetKey,
     context::{ConnOwner, ShardContext},
     effect::{ConnId, Effect},
-    message::{LocalTarget, Message},
+    message::{ChildAnswer, LocalTarget},
     names,
     registry::{Handle, Registry},
     replica_protocol as protocol,
@@ -223,26 +223,36 @@ impl ChildLinks {
         self.links.values().filter_map(|link| link.session.next_deadline()).min()
     }
 
-    /// True if there was something to do.
-    pub(crate) fn poll(&mut self, cx: &mut ShardContext) -> bool {
-        let mut ready = core::mem::take(&mut self.ready);
-        let is_busy = !ready.is_empty();
-        for key in ready.drain(..) {
+    pub(super) fn is_idle(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Does what links want done, until one has an answer for its target. The links that became
+    /// ready meanwhile have their turn, too.
+    pub(super) fn next_answer(&mut self, cx: &mut ShardContext) -> Option<ChildAnswer> {
+        while let Some(key) = self.ready.last().copied() {
+            while let Some(out) = self.links.at_mut(key).and_then(|link| link.session.poll()) {
+                let answer = self.says(cx, key, out);
+                if answer.is_some() {
+                    return answer;
+                }
+            }
+            // Nothing came of it since it was polled last, so it is still the last.
+            self.ready.pop();
             if let Some(link) = self.links.at_mut(key) {
                 link.is_ready = false;
             }
-            while let Some(out) = self.links.at_mut(key).and_then(|link| link.session.poll()) {
-                self.says(cx, key, out);
-            }
         }
-        if self.ready.is_empty() {
-            self.ready = ready;
-        }
-        is_busy
+        None
     }
 
-    fn says(&mut self, cx: &mut ShardContext, key: Handle<LinkKey>, out: Out) {
-        let Some(link) = self.links.at_mut(key) else { return };
+    fn says(
+        &mut self,
+        cx: &mut ShardContext,
+        key: Handle<LinkKey>,
+        out: Out,
+    ) -> Option<ChildAnswer> {
+        let link = self.links.at_mut(key)?;
         match out {
             Out::Open { queue } => {
                 let conn = cx.new_conn(ConnOwner::Link(LinkConn { link: key, queue }));
@@ -250,7 +260,13 @@ impl ChildLinks {
                 cx.put(Effect::Dial { conn, to: link.to });
             }
             Out::Send { queue, outgoing } => match link.conns.get(&queue) {
-                Some(conn) => cx.put(Effect::Send { conn: *conn, outgoing }),
+                Some(conn) => {
+                    // What is handed back goes to the port.
+                    if let Some(spare) = cx.port.take_spare() {
+                        link.session.recycle(spare);
+                    }
+                    cx.put(Effect::Send { conn: *conn, outgoing });
+                }
                 None => link.session.recycle(outgoing),
             },
             Out::Close { queue } => {
@@ -265,14 +281,13 @@ impl ChildLinks {
                 self.lose(cx, key.id, &status.to_string());
             }
             Out::Done { tag, result } => {
-                if let Some((tag, answer)) = link.done(cx.now, tag, result) {
-                    let (to, child) = (link.from, key.id.child);
-                    cx.send(Message::ChildAnswer { to, child, tag, answer });
-                }
+                let (tag, answer) = link.done(cx.now, tag, result)?;
+                return Some(ChildAnswer { to: link.from, child: key.id.child, tag, answer });
             }
             Out::Event(_) => {}
             Out::Dead { reason } => self.lose(cx, key.id, &format!("{reason:?}")),
         }
+        None
     }
 
     fn lose(&mut self, cx: &mut ShardContext, key: LinkKey, reason: &str) {
@@ -358,8 +373,13 @@ impl ChildLink {
         let was_barrier = self.barrier == Some(number);
         let (next, answer) = match (expects, result) {
             (_, Err(status)) => (None, Answer::Failed(protocol::fault(status, epoch))),
-            (Expecting::Data, Ok(Reply::Done)) => (None, Answer::Done),
-            (Expecting::Data, Ok(Reply::Data(data))) => (None, Answer::Data(data)),
+            (Expecting::Data, Ok(reply)) => {
+                if was_barrier {
+                    self.barrier = None;
+                }
+                self.pump(now);
+                return Some((tag, answer_to_data(reply)));
+            }
             (Expecting::Registering, Ok(_)) => {
                 let command = Command::Acquire {
                     action: Acquire::PreemptAndAbort,
@@ -399,6 +419,13 @@ impl ChildLink {
         }
         self.pump(now);
         Some((tag, answer))
+    }
+}
+
+fn answer_to_data(reply: Reply) -> Answer<Buffer> {
+    match reply {
+        Reply::Done => Answer::Done,
+        Reply::Data(data) => Answer::Data(data),
     }
 }
 

@@ -196,6 +196,7 @@ fn slice(inline: Option<Buffer>, offset: u64, length: usize) -> Result<Buffer, S
         return Err(Code::SglLengthInvalid.into());
     }
     Ok(match offset {
+        0 if length == data.len() => data,
         0 => data.slice(0..length),
         _ => Buffer::copy_of(&data.bytes()[offset..offset + length]),
     })
