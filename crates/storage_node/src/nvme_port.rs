@@ -1,6 +1,8 @@
 //! What hosts and remote targets reach: the NVMe port, its exports and their sessions, and which
 //! commands wait for an answer.
 
+mod pending_commands;
+
 use alloc::{
     collections::{BTreeMap, VecDeque},
     string::{String, ToString},
@@ -16,6 +18,7 @@ use nvme::{
     wire::log::Ana,
 };
 
+use self::pending_commands::{CommandKind, PendingCommand, PendingCommands, measure};
 use crate::{
     Device,
     device::DeviceStep,
@@ -60,38 +63,6 @@ pub(crate) struct PortSession {
     pub(crate) host: Option<HostId>,
     /// What the machine calls itself on the wire.
     machine: nvme::reservation::HostId,
-}
-
-/// What a command is counted as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommandKind {
-    Read,
-    Write,
-    Flush,
-    /// Reservations to be kept; not measured.
-    Reserve,
-    /// Not measured.
-    Other,
-}
-
-/// A command that waits for its answer.
-#[derive(Clone, Copy, Debug)]
-struct PendingCommand {
-    number: u64,
-    tag: Tag,
-    session: u64,
-    export: Handle<Export>,
-    kind: CommandKind,
-    bytes: u64,
-    arrived: Duration,
-}
-
-/// Commands by number. A number names one command and never another one.
-#[derive(Debug, Default)]
-struct PendingCommands {
-    entries: Vec<Option<PendingCommand>>,
-    free: Vec<u32>,
-    count: u32,
 }
 
 /// What the port wants of others.
@@ -470,8 +441,16 @@ impl NvmePort {
             };
         }
         let (kind, bytes) = measure(&op);
-        let command = PendingCommand { number: 0, tag, session, export, kind, bytes, arrived: now };
-        let number = self.pending.insert(command);
+        let arrived = now;
+        let number = self.pending.insert(|number| PendingCommand {
+            number,
+            tag,
+            session,
+            export,
+            kind,
+            bytes,
+            arrived,
+        });
         match server {
             Server::Replica(replica) => {
                 Some(PortEvent::ReplicaCommand { replica, session, number, op })
@@ -518,41 +497,6 @@ impl PortSessions {
 
     fn values(&self) -> impl Iterator<Item = &PortSession> {
         self.places.iter().flatten().map(|(_, session)| session)
-    }
-}
-
-impl PendingCommands {
-    fn insert(&mut self, command: PendingCommand) -> u64 {
-        self.count = self.count.wrapping_add(1);
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(None);
-            u32::try_from(self.entries.len() - 1).expect("far fewer commands than that")
-        });
-        let number = u64::from(self.count) << 32 | u64::from(index);
-        self.entries[index as usize] = Some(PendingCommand { number, ..command });
-        number
-    }
-
-    fn remove(&mut self, number: u64) -> Option<PendingCommand> {
-        let index = u32::try_from(number & u64::from(u32::MAX)).ok()?;
-        let entry = self.entries.get_mut(index as usize)?;
-        entry.as_ref().filter(|command| command.number == number)?;
-        self.free.push(index);
-        entry.take()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &PendingCommand> {
-        self.entries.iter().flatten()
-    }
-}
-
-fn measure(op: &Op) -> (CommandKind, u64) {
-    match op {
-        Op::Read { extent } | Op::Compare { extent, .. } => (CommandKind::Read, extent.bytes()),
-        Op::Write { extent, .. } | Op::Zero { extent, .. } => (CommandKind::Write, extent.bytes()),
-        Op::Flush => (CommandKind::Flush, 0),
-        Op::Persist(_) => (CommandKind::Reserve, 0),
-        _ => (CommandKind::Other, 0),
     }
 }
 

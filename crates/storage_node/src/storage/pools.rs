@@ -84,7 +84,7 @@ pub(crate) enum Absence {
 }
 
 /// Who asked a pool for something.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum PoolRequester {
     Replica {
         replica: Handle<ReplicaId>,
