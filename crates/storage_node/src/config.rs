@@ -209,6 +209,10 @@ impl ConfigProgress {
         }
     }
 
+    pub(crate) fn is_making(&self, replica: ReplicaId) -> bool {
+        self.under_way.contains_key(&ConfigWork::Create(replica))
+    }
+
     pub(crate) fn begin(
         &mut self,
         cx: &mut ShardContext,

@@ -97,7 +97,9 @@ impl Reports {
                     if let Some(entry) = storage.replicas.get_mut(&replica) {
                         entry.is_touched = false;
                     }
-                    replace(&mut self.replicas, replica, replica_facts(storage, replica))
+                    let facts = replica_facts(storage, replica);
+                    let facts = facts.filter(|_| !config.is_making(replica));
+                    replace(&mut self.replicas, replica, facts)
                 }
                 Subject::Target(volume) => {
                     let entry = targets.entries.get_mut(&volume);
@@ -229,7 +231,8 @@ fn replica_facts(storage: &Storage, replica: ReplicaId) -> Option<ReplicaFacts> 
 fn replicas_seen(cx: &ShardContext, parts: Parts<'_>) -> BTreeMap<ReplicaId, ReplicaSeen> {
     let mut seen = BTreeMap::new();
     for (id, pool) in told_pools(parts.storage) {
-        for state in pool.replicas() {
+        // One that is being made is not durable yet: after a power cut it may never have been.
+        for state in pool.replicas().filter(|state| !parts.config.is_making(state.replica)) {
             seen.insert(state.replica, replica_seen(parts.storage, id, pool, &state));
         }
     }
