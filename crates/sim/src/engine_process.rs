@@ -134,6 +134,14 @@ impl EngineProcess {
         }
     }
 
+    /// Everything about a target, for who looks for a fault.
+    pub fn tell_target(&self, volume: VolumeId) -> Option<String> {
+        match self {
+            Self::Modelled(engine) => engine.targets.get(&volume).map(|it| format!("{it:?}")),
+            Self::Real(node) => node.tell_target(volume),
+        }
+    }
+
     /// Brings what judges see of the disks up to date, with the data of these volumes.
     pub fn refresh(
         &self,

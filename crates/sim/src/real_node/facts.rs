@@ -42,6 +42,10 @@ impl RealNode {
         self.machine.target(volume).map(|target| self.target_facts(volume, target))
     }
 
+    pub fn tell_target(&self, volume: VolumeId) -> Option<String> {
+        self.machine.target(volume).map(|target| format!("{target:?}"))
+    }
+
     fn target_facts(&self, volume: VolumeId, target: &mirror::Target<Buffer>) -> TargetFacts {
         let healthy = target.record().children.iter().filter(|(_, is_healthy)| **is_healthy);
         TargetFacts {
