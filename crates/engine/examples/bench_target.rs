@@ -16,7 +16,7 @@ use disk::{
     Client, Options, Uri,
     bench::{Bench, Pattern, Speed},
 };
-use engine::{Device, Records, Served, Settings, nqn};
+use engine::{Device, Served, Settings, nqn};
 use model::NodeId;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -70,7 +70,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             ((name, nqn(uuid)), Served { nqn: nqn(uuid), uuid, device })
         })
         .unzip();
-    let engine = engine::start(settings()?, served).await?;
+    let settings = Settings::new(NodeId(Uuid::new_v4()), "bench".into());
+    let engine = engine::start(settings, served).await?;
     for (name, nqn) in names {
         let uri = Uri { addresses: vec![engine.address], nqn };
         let mut client = Client::connect(&uri, Options::default())?;
@@ -104,25 +105,6 @@ fn fill(client: &mut Client) -> Result<(), Box<dyn Error>> {
     }
     client.run(nvme::Op::Flush)?.map_err(|e| format!("{e:?}"))?;
     Ok(())
-}
-
-fn settings() -> Result<Settings, Box<dyn Error>> {
-    Ok(Settings {
-        node: NodeId(Uuid::new_v4()),
-        name: "bench".into(),
-        listen: "127.0.0.1:0".parse()?,
-        advertise: None,
-        admin: None,
-        controllers: Vec::new(),
-        keyring: None,
-        disks: Vec::new(),
-        records: Records::Controllers,
-        backend: uring::Backend::Auto,
-        takes_faults: false,
-        checks_loopback: false,
-        times: mirror::Times::default(),
-        throttle: mirror::Throttle::default(),
-    })
 }
 
 /// The middle of several rounds; beside a file, fio does the same on another one between them.
