@@ -1,5 +1,8 @@
 //! Getting configs to engines and hosts: whole once, differences afterwards.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
