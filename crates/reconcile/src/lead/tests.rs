@@ -39,3 +39,14 @@ fn a_leader_that_sees_another_ones_key_resigns() {
     world.pass(LEASE_TTL);
     assert!(!world.reconciler.is_leader(), "the key is taken");
 }
+
+/// The watch may show a key that was deleted and made anew as one change.
+#[test]
+fn a_leaders_key_of_another_birth_is_another_ones() {
+    let mut world = World::leading();
+    let own = world.reconciler.lead.created().unwrap();
+    world.reconciler.leader_seen(own);
+    assert!(world.reconciler.is_leader());
+    world.reconciler.leader_seen(own.next());
+    assert!(!world.reconciler.is_leader());
+}
