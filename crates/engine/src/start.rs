@@ -155,7 +155,7 @@ pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, St
     let (live, lives) = mpsc::channel(rpc::limits::BACKLOG);
     for controller in settings.controllers {
         let (hello, handle, live) = (hello.clone(), handle.clone(), live.clone());
-        let to = link::Controller { address: controller, keyring: settings.keyring.clone() };
+        let to = rpc::Controller { address: controller, keyring: settings.keyring.clone() };
         tasks.spawn(link::keep(to, hello, handle, live));
     }
     match settings.records {
