@@ -123,8 +123,7 @@ impl TestController {
             let (node, id) = (NodeId::from_u128(number), PoolId::from_u128(100 + number));
             self.until("a node", move |seen| seen.world.node(node).map(|_| ())).await;
             let disks = vec![disk.path()];
-            let spec =
-                PoolSpec { node, disks, deleting: false, forgotten: false, extra: [].into() };
+            let spec = PoolSpec::new(node, disks);
             let (name, labels) = (format!("p{number}"), [].into());
             self.handle.ask(Request::CreatePool { id, name, labels, spec }).await.unwrap();
             let online = move |seen: &Seen<'_>| {

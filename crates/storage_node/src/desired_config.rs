@@ -38,7 +38,7 @@ impl DesiredConfig {
         config: NodeConfig,
         eras: impl Iterator<Item = Era>,
     ) -> Result<Revision, EngineError> {
-        self.check(&config.head, eras)?;
+        config.head.check(self.instance, self.head.as_ref(), eras)?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
         }
@@ -51,30 +51,6 @@ impl DesiredConfig {
         let generation = config.head.generation;
         self.head = Some(config.head);
         Ok(generation)
-    }
-
-    fn check(
-        &self,
-        head: &ConfigHead,
-        mut eras: impl Iterator<Item = Era>,
-    ) -> Result<(), EngineError> {
-        if head.instance != self.instance {
-            return Err(EngineError::OtherInstance { instance: self.instance });
-        }
-        let known = |era: Era| era == head.era || head.former.contains(&era);
-        let applied = self.head.as_ref().map(|head| head.era);
-        if !applied.is_none_or(known) || !eras.all(known) {
-            return Err(EngineError::OtherEra);
-        }
-        let at = self.generation();
-        // A new era may begin on a store that counts from further back.
-        if applied.is_none_or(|era| era == head.era) && head.generation < at {
-            return Err(EngineError::Older { at });
-        }
-        match head.scope {
-            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
-            _ => Ok(()),
-        }
     }
 
     pub(crate) fn pools(&self) -> impl Iterator<Item = &PoolItem> {

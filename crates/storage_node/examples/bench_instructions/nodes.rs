@@ -215,13 +215,7 @@ fn config(at: usize, generation: u64) -> NodeConfig {
 
 fn pool_item(at: usize) -> PoolItem {
     let (id, disks) = (pool_id(at), vec!["/disk".to_owned()]);
-    let spec = PoolSpec {
-        node: node_id(at),
-        disks: disks.clone(),
-        deleting: false,
-        forgotten: false,
-        extra: BTreeMap::new(),
-    };
+    let spec = PoolSpec::new(node_id(at), disks.clone());
     let meta = Meta::new(id, "pool", Time(1));
     let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });
     PoolItem { id, disks, must_exist: false, carried }

@@ -218,13 +218,7 @@ pub fn pools(generation: u64, pools: &[(PoolId, &str)]) -> NodeConfig {
     };
     let part = |(id, disk): &(PoolId, &str)| {
         let disks = vec![(*disk).to_string()];
-        let spec = PoolSpec {
-            node: NODE,
-            disks: disks.clone(),
-            deleting: false,
-            forgotten: false,
-            extra: BTreeMap::new(),
-        };
+        let spec = PoolSpec::new(NODE, disks.clone());
         let meta = Meta::new(*id, "pool", Time(1));
         let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });
         let item = PoolItem { id: *id, disks, must_exist: false, carried };
