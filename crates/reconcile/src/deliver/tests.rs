@@ -13,7 +13,7 @@ fn answer(world: &mut World, answer: Result<Revision, EngineError>) {
 }
 
 fn scopes(world: &World) -> Vec<Scope> {
-    world.applied.iter().map(|config| config.head.scope.clone()).collect()
+    world.applied.iter().map(|config| config.head.scope).collect()
 }
 
 /// The node took its first config.
