@@ -128,7 +128,10 @@ impl EngineProcess {
     }
 
     pub fn target(&self, volume: VolumeId) -> Option<TargetFacts> {
-        self.targets().into_iter().find(|target| target.volume == volume)
+        match self {
+            Self::Modelled(_) => self.targets().into_iter().find(|target| target.volume == volume),
+            Self::Real(node) => node.target(volume),
+        }
     }
 
     /// Brings what judges see of the disks up to date, with the data of these volumes.

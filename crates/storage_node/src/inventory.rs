@@ -123,10 +123,25 @@ impl Reports {
     /// The next one, which counts as told.
     pub(crate) fn inventory(&mut self, cx: &ShardContext, parts: Parts<'_>) -> Inventory {
         self.sequence += 1;
-        self.look(cx, parts)
+        let mut inventory = self.look(cx, parts);
+        for (id, seen) in &mut inventory.pools {
+            let pool = parts.storage.open_pool(*id);
+            seen.carried = pool.and_then(|pool| cx.desired.carried_pool(*id, pool.carried().1));
+        }
+        for (_, pool) in told_pools(parts.storage) {
+            for state in pool.replicas() {
+                if let Some(seen) = inventory.replicas.get_mut(&state.replica) {
+                    let (revision, bytes) = state.carried;
+                    let volume = cx.desired.carried_volume(state.volume, bytes);
+                    seen.carried = volume.map(|volume| (revision, volume));
+                }
+            }
+        }
+        inventory
     }
 
-    /// What an inventory would tell, without telling it.
+    /// What an inventory would tell, without telling it, and without what pools carry, which is
+    /// dear to decode.
     pub(crate) fn look(&self, cx: &ShardContext, parts: Parts<'_>) -> Inventory {
         let pools = parts.storage.pools.iter();
         Inventory {
@@ -172,7 +187,7 @@ fn pool_facts(entry: &PoolEntry) -> PoolFacts {
     }
 }
 
-fn hosts_of(cx: &ShardContext, volume: VolumeId) -> impl Iterator<Item = HostId> + '_ {
+pub(crate) fn hosts_of(cx: &ShardContext, volume: VolumeId) -> impl Iterator<Item = HostId> + '_ {
     cx.port.sessions_of(Export::Volume(volume)).filter_map(|session| session.host)
 }
 
@@ -247,8 +262,6 @@ fn replica_seen(
         let seen = SnapshotSeen { name: snapshot.name, attempt: snapshot.attempt, size };
         (snapshot.snapshot, seen)
     });
-    let (revision, bytes) = state.carried;
-    let carried = serde_json::from_slice(bytes).ok().map(|volume| (revision, volume));
     ReplicaSeen {
         volume: state.volume,
         pool: id,
@@ -260,7 +273,7 @@ fn replica_seen(
         members: state.header.members.clone(),
         birth: state.birth,
         snapshots: snapshots.collect(),
-        carried,
+        carried: None,
         instance: machine.map(mirror::Replica::instance),
     }
 }
@@ -314,7 +327,7 @@ fn pool_seen(entry: &PoolEntry) -> PoolSeen {
         used: used(pool),
         reserved: thick(pool),
         mark: pool.mark(),
-        carried: serde_json::from_slice(pool.carried().1).ok(),
+        carried: None,
     }
 }
 
