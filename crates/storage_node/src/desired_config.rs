@@ -77,7 +77,7 @@ impl DesiredConfig {
         self.parts.values().cloned().collect()
     }
 
-    /// What a pool carries of itself. Mostly that is what the config says, which is decoded already.
+    /// What a pool carries of itself. Mostly that is what the config says, decoded already.
     pub(crate) fn carried_pool(&self, pool: PoolId, bytes: &[u8]) -> Option<Box<Pool>> {
         match self.parts.get(&Key::Pool(pool)).map(|desired| (&desired.part, &desired.carried)) {
             Some((NodePart::Pool(item), carried)) if carried == bytes => Some(item.carried.clone()),
