@@ -58,7 +58,7 @@ impl DesiredConfig {
         config: NodeConfig,
         eras: impl Iterator<Item = Era>,
     ) -> Result<Revision, EngineError> {
-        self.check(&config.head, eras)?;
+        config.head.check(self.instance, self.head.as_ref(), eras)?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
         }
@@ -73,35 +73,11 @@ impl DesiredConfig {
         Ok(generation)
     }
 
-    fn check(
-        &self,
-        head: &ConfigHead,
-        mut eras: impl Iterator<Item = Era>,
-    ) -> Result<(), EngineError> {
-        if head.instance != self.instance {
-            return Err(EngineError::OtherInstance { instance: self.instance });
-        }
-        let known = |era: Era| era == head.era || head.former.contains(&era);
-        let applied = self.head.as_ref().map(|head| head.era);
-        if !applied.is_none_or(known) || !eras.all(known) {
-            return Err(EngineError::OtherEra);
-        }
-        let at = self.generation();
-        // A new era may begin on a store that counts from further back.
-        if applied.is_none_or(|era| era == head.era) && head.generation < at {
-            return Err(EngineError::Older { at });
-        }
-        match head.scope {
-            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn parts(&self) -> Vec<Arc<DesiredPart>> {
         self.parts.values().cloned().collect()
     }
 
-    /// What a pool carries of itself. Mostly that is what the config says, which is decoded already.
+    /// What a pool carries of itself. Mostly that is what the config says, decoded already.
     pub(crate) fn carried_pool(&self, pool: PoolId, bytes: &[u8]) -> Option<Box<Pool>> {
         match self.parts.get(&Key::Pool(pool)).map(|desired| (&desired.part, &desired.carried)) {
             Some((NodePart::Pool(item), carried)) if carried == bytes => Some(item.carried.clone()),

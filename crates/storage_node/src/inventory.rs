@@ -4,7 +4,7 @@
 //! with their last report: nobody has to remember to say that something changed.
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     string::{String, ToString},
     vec::Vec,
 };
@@ -245,19 +245,7 @@ fn replicas_seen(cx: &ShardContext, parts: Parts<'_>) -> BTreeMap<ReplicaId, Rep
                 }
                 None => continue,
             };
-            let absent = ReplicaSeen {
-                volume: part.volume,
-                pool: item.pool,
-                health,
-                size: Bytes::ZERO,
-                epoch: Epoch::ZERO,
-                roster: Roster::ZERO,
-                members: BTreeMap::new(),
-                birth: None,
-                snapshots: BTreeMap::new(),
-                carried: None,
-                instance: None,
-            };
+            let absent = ReplicaSeen::new(part.volume, item.pool, health);
             seen.insert(item.id, absent);
         }
     }
@@ -309,15 +297,7 @@ fn targets_seen(cx: &ShardContext, targets: &Targets) -> BTreeMap<VolumeId, Targ
 
 /// A target that this node does not know how to serve.
 fn refused(item: &TargetItem, reason: String) -> TargetSeen {
-    TargetSeen {
-        epoch: item.epoch,
-        health: TargetHealth::Failed { reason },
-        size: item.size,
-        hosts: BTreeSet::new(),
-        children: BTreeMap::new(),
-        failed_snapshots: Vec::new(),
-        taken_snapshots: BTreeMap::new(),
-    }
+    TargetSeen::new(item.epoch, TargetHealth::Failed { reason }, item.size)
 }
 
 fn pool_health(entry: &PoolEntry) -> PoolHealth {
