@@ -138,7 +138,10 @@ impl Host {
 
     /// A path failed so short a time ago that not everybody can have heard of it.
     pub fn has_just_lost_a_path(&self, now: Time) -> bool {
-        let is_fresh = |path: &Path| matches!(path.health, PathHealth::Failed { since, .. } if now.since(since) < NEWS_TAKES);
+        let is_fresh = |path: &Path| match path.health {
+            PathHealth::Failed { since, .. } => now.since(since) < NEWS_TAKES,
+            PathHealth::Connecting | PathHealth::Live => false,
+        };
         self.attached.values().flat_map(|attachment| &attachment.paths).any(is_fresh)
     }
 
