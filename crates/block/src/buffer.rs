@@ -28,11 +28,16 @@ impl Buffer {
     }
 
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut buffer = Self::zeroed(bytes.len());
-        if let Some(to) = buffer.get_mut() {
-            to.copy_from_slice(bytes);
+        let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+        // Not by a zeroed buffer, which would write all of the memory twice.
+        let mut pages = Vec::with_capacity(bytes.len().div_ceil(BLOCK));
+        pages.extend(blocks.iter().map(|block| Page(*block)));
+        if !tail.is_empty() {
+            let mut last = [0; BLOCK];
+            last[..tail.len()].copy_from_slice(tail);
+            pages.push(Page(last));
         }
-        buffer
+        Self { pages: Arc::new(pages), window: 0..bytes.len() }
     }
 
     #[inline]

@@ -3,9 +3,11 @@
 //! ```text
 //! Sent ─▶ answered: concluded
 //!   └──▶ no answer: looking ─▶ written as asked, or seen in the watch: committed
-//!                     ▲  ├───▶ a compare cannot hold any more: refused
-//!                     └──┴───▶ the compares still hold: sent again; of two copies one is refused
+//!                     ▲  ├───▶ a compare does not hold, or did not for a while: refused
+//!                     └──┴───▶ the compares hold as ever: sent again; of two copies one is refused
 //! ```
+//! A record that was made and deleted meanwhile is absent as before. To send a commit again that
+//! expects it to be absent would bring it back: what the watch shows of the keys decides.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,6 +28,8 @@ struct Pending {
     is_unknown: bool,
     /// A watch showed it: the revision at which it happened.
     seen: Option<Revision>,
+    /// A watch showed a change of what it compares, by somebody else.
+    is_overtaken: bool,
     looks: u32,
 }
 
@@ -46,7 +50,13 @@ pub(crate) enum Next {
 impl Commits {
     pub(crate) fn begin(&mut self, id: CommitId, txn: &model::Txn) -> Arc<Txn> {
         let txn = Arc::new(txn.encode());
-        let pending = Pending { txn: Arc::clone(&txn), is_unknown: false, seen: None, looks: 0 };
+        let pending = Pending {
+            txn: Arc::clone(&txn),
+            is_unknown: false,
+            seen: None,
+            is_overtaken: false,
+            looks: 0,
+        };
         self.pending.insert(id, pending);
         txn
     }
@@ -89,7 +99,7 @@ impl Commits {
             self.pending.remove(&id);
             return Next::Conclude(Outcome::Committed { revision });
         }
-        if pending.txn.holds(entries) {
+        if pending.txn.holds(entries) && !pending.is_overtaken {
             return Next::Send(Arc::clone(&pending.txn));
         }
         pending.looks += 1;
@@ -107,6 +117,7 @@ impl Commits {
             if pending.txn.is_shown(&event.changes) {
                 pending.seen = Some(event.revision);
             }
+            pending.is_overtaken |= pending.txn.is_overtaken_by(&event.changes);
         }
     }
 }

@@ -45,6 +45,22 @@ pub enum BenchError {
     TooSmall,
 }
 
+/// Writes every block once: to read what was never written costs a disk nothing, and to write it
+/// costs more than to write it again.
+pub fn fill(client: &mut Client) -> Result<(), BenchError> {
+    let step = u32::try_from(client.attached().max_transfer / BLOCK).unwrap_or(u32::MAX);
+    let data = Buffer::copy_of(&vec![0x5a; step as usize * BLOCK]);
+    for start in (0..client.blocks()).step_by(step as usize) {
+        let blocks = step.min(u32::try_from(client.blocks() - start).unwrap_or(step));
+        let data = data.slice(0..blocks as usize * BLOCK);
+        let extent = Extent::new(start, blocks);
+        let write = Op::Write { extent, data, durability: Volatile };
+        client.run(write)?.map_err(BenchError::Failed)?;
+    }
+    client.run(Op::Flush)?.map_err(BenchError::Failed)?;
+    Ok(())
+}
+
 pub fn run(client: &mut Client, bench: &Bench) -> Result<Speed, BenchError> {
     client.settle()?;
     let places = client.blocks() / u64::from(bench.blocks.max(1));

@@ -79,22 +79,8 @@ pub fn fill(
     ledger: &mut Ledger,
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, VerifyError> {
-    let blocks = ledger.blocks();
-    let step = u32::try_from((client.max_transfer() / BLOCK).clamp(1, 256)).unwrap_or(1);
-    let mut next = 0;
     let mut runner = Runner::new(client, ledger, Promise::Acknowledged)?;
-    loop {
-        while next < blocks && runner.open.len() < 16 {
-            let count = step.min(u32::try_from(blocks - next).unwrap_or(u32::MAX));
-            runner.write(Extent::new(next, count))?;
-            next += u64::from(count);
-        }
-        if runner.open.is_empty() {
-            break;
-        }
-        runner.take(None)?;
-        progress(next);
-    }
+    runner.sweep(Runner::write, &mut progress)?;
     runner.flush_now()?;
     Ok(runner.tally)
 }
@@ -105,22 +91,13 @@ pub fn check(
     ledger: &mut Ledger,
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, VerifyError> {
-    let blocks = ledger.blocks();
-    let step = u32::try_from((client.max_transfer() / BLOCK).clamp(1, 256)).unwrap_or(1);
-    let mut next = 0;
     let mut runner = Runner::new(client, ledger, Promise::Acknowledged)?;
-    loop {
-        while next < blocks && runner.open.len() < 16 {
-            let count = step.min(u32::try_from(blocks - next).unwrap_or(u32::MAX));
-            runner.read(Extent::new(next, count));
-            next += u64::from(count);
-        }
-        if runner.open.is_empty() {
-            return Ok(runner.tally);
-        }
-        runner.take(None)?;
-        progress(next);
-    }
+    let read = |runner: &mut Runner<'_, _>, extent| {
+        runner.read(extent);
+        Ok(())
+    };
+    runner.sweep(read, &mut progress)?;
+    Ok(runner.tally)
 }
 
 /// Reads and writes at random until the time is over; every read is judged.
@@ -221,6 +198,29 @@ impl<'a, D: Device> Runner<'a, D> {
             tally: Tally::default(),
             last: Instant::now(),
         })
+    }
+
+    /// Begins something with every block, a few at a time, and waits for all of it.
+    fn sweep(
+        &mut self,
+        mut begin: impl FnMut(&mut Self, Extent) -> Result<(), VerifyError>,
+        progress: &mut impl FnMut(u64),
+    ) -> Result<(), VerifyError> {
+        let blocks = self.ledger.blocks();
+        let step = u32::try_from((self.client.max_transfer() / BLOCK).clamp(1, 256)).unwrap_or(1);
+        let mut next = 0;
+        loop {
+            while next < blocks && self.open.len() < 16 {
+                let count = step.min(u32::try_from(blocks - next).unwrap_or(u32::MAX));
+                begin(self, Extent::new(next, count))?;
+                next += u64::from(count);
+            }
+            if self.open.is_empty() {
+                return Ok(());
+            }
+            self.take(None)?;
+            progress(next);
+        }
     }
 
     /// Two commands on one block at a time would make two answers right.

@@ -112,13 +112,7 @@ impl Plan {
         let at = self.nodes().position(|node| node == own);
         let disk = at.and_then(|at| self.disks.get(at)?.to_str()).unwrap_or_default();
         let disks = vec![disk.to_owned()];
-        let spec = PoolSpec {
-            node: own,
-            disks: disks.clone(),
-            deleting: false,
-            forgotten: false,
-            extra: BTreeMap::new(),
-        };
+        let spec = PoolSpec::new(own, disks.clone());
         let id = pool_of(own);
         let meta = Meta::new(id, "pool", Time(1));
         let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });

@@ -16,7 +16,7 @@ use disk::{
     Client, Options, Uri,
     bench::{Bench, Pattern, Speed},
 };
-use engine::{Device, Records, Served, Settings, nqn};
+use engine::{Device, Served, Settings, nqn};
 use model::NodeId;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -70,11 +70,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
             ((name, nqn(uuid)), Served { nqn: nqn(uuid), uuid, device })
         })
         .unzip();
-    let engine = engine::start(settings()?, served).await?;
+    let settings = Settings::new(NodeId(Uuid::new_v4()), "bench".into());
+    let engine = engine::start(settings, served).await?;
     for (name, nqn) in names {
         let uri = Uri { addresses: vec![engine.address], nqn };
         let mut client = Client::connect(&uri, Options::default())?;
-        fill(&mut client)?;
+        // fio's own file is written by fio.
+        disk::bench::fill(&mut client)?;
         for case in CASES {
             let title = format!("{name}: {}", case.name);
             if only.as_ref().is_some_and(|only| !title.contains(only.as_str())) {
@@ -87,42 +89,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     engine.abandon().await;
     drop(std::fs::remove_file(&path));
     Ok(())
-}
-
-/// Writes every block once: to read what was never written costs a disk nothing, and to write it
-/// costs more than to write it again. fio's own file is written by fio.
-fn fill(client: &mut Client) -> Result<(), Box<dyn Error>> {
-    let step = u32::try_from(client.attached().max_transfer / block::BLOCK)?;
-    let data = block::Buffer::copy_of(&vec![0x5a; step as usize * block::BLOCK]);
-    for start in (0..client.blocks()).step_by(step as usize) {
-        let blocks = step.min(u32::try_from(client.blocks() - start)?);
-        let data = data.slice(0..blocks as usize * block::BLOCK);
-        let extent = block::Extent::new(start, blocks);
-        client
-            .run(nvme::Op::Write { extent, data, durability: block::Durability::Volatile })?
-            .map_err(|e| format!("{e:?}"))?;
-    }
-    client.run(nvme::Op::Flush)?.map_err(|e| format!("{e:?}"))?;
-    Ok(())
-}
-
-fn settings() -> Result<Settings, Box<dyn Error>> {
-    Ok(Settings {
-        node: NodeId(Uuid::new_v4()),
-        name: "bench".into(),
-        listen: "127.0.0.1:0".parse()?,
-        advertise: None,
-        admin: None,
-        controllers: Vec::new(),
-        keyring: None,
-        disks: Vec::new(),
-        records: Records::Controllers,
-        backend: uring::Backend::Auto,
-        takes_faults: false,
-        checks_loopback: false,
-        times: mirror::Times::default(),
-        throttle: mirror::Throttle::default(),
-    })
 }
 
 /// The middle of several rounds; beside a file, fio does the same on another one between them.

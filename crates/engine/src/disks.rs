@@ -101,22 +101,9 @@ pub fn result(outcome: Outcome) -> Option<Result<Option<Buffer>, IoError>> {
         }
         _ => return None,
     };
-    Some(result.map_err(|error| code(&error)))
+    Some(result.map_err(|error| IoError { code: error.code() }))
 }
 
 fn blocks(disk: &Disk) -> u64 {
     disk.size() / BLOCK as u64
-}
-
-/// The system's number for an input/output error.
-pub const EIO: i32 = 5;
-
-fn code(error: &uring::IoError) -> IoError {
-    let code = match error {
-        uring::IoError::Os(error) => error.raw_os_error().unwrap_or(EIO),
-        uring::IoError::Unsupported => 95,
-        uring::IoError::NoSpace => 28,
-        _ => EIO,
-    };
-    IoError { code }
 }

@@ -250,7 +250,7 @@ impl Driver {
             Effect::CloseDisk(disk) => self.disks.close(disk),
             Effect::Disk { io, disk, op, buffer, delay } => {
                 let Some(op) = self.disks.operation(disk, op, buffer) else {
-                    let failure = Err(pool::IoError { code: disks::EIO });
+                    let failure = Err(pool::IoError { code: uring::IoError::EIO });
                     self.node.disk_done(self.now, io, failure);
                     return true;
                 };

@@ -3,25 +3,26 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use model::{Difference, Inventory, Revision};
-use pki::Keyring;
 use ports::{Engine, EngineError, MembershipError};
-use rpc::{Asked, FrameError, Hello, MembershipAnswer, MembershipAsk, ToController, ToEngine};
+use rpc::{
+    Asked, Controller, FrameError, Hello, MembershipAnswer, MembershipAsk, Redial, ToController,
+    ToEngine,
+};
 use storage_node::TargetKey;
 use tokio::{
     sync::{Notify, mpsc, oneshot},
-    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
 };
-use tracing::{debug, info, warn};
+use tracing::info;
 
 use crate::{
     block_devices,
     handle::{Handle, Order},
 };
 
-/// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
+/// See `rpc::Redial`.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// News waits this long for more news to go with it: a rebuild's progress must not flood anyone.
 const ANNOUNCE_AFTER: Duration = Duration::from_millis(20);
@@ -32,41 +33,14 @@ const WHOLE_EVERY: Duration = Duration::from_secs(30);
 /// Questions on their way to one controller.
 pub type Asks = mpsc::Sender<Asked>;
 
-/// Where a controller is, and how to know it.
-#[derive(Clone, Debug)]
-pub struct Controller {
-    pub address: String,
-    pub keyring: Option<Keyring>,
-}
-
 /// Keeps one stream up until the task is dropped. `live` hears of each connection, so that
 /// questions about membership find one that works.
 pub async fn keep(to: Controller, hello: Hello, engine: Handle, live: mpsc::Sender<Asks>) {
-    let mut pause = RETRY_MIN;
-    let (mut is_told, mut is_missed) = (false, false);
-    let controller = &to.address;
+    let mut redial = Redial::between(RETRY_MIN, RETRY_MAX);
     loop {
         let (began, mut was_up) = (Instant::now(), false);
-        match connect(&to, &hello, &engine, &live, &mut was_up).await {
-            Ok(()) => debug!(%controller, "the controller closed the stream"),
-            // Once is enough.
-            Err(error) if error.is_lasting() && !is_told => {
-                is_told = true;
-                warn!(%controller, %error, "this engine cannot work with the controller");
-            }
-            Err(error) if !error.is_lasting() && !is_missed => {
-                is_missed = true;
-                warn!(%controller, %error, "no controller: it is tried until one answers");
-            }
-            Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
-        }
-        if began.elapsed() > RETRY_MAX {
-            pause = RETRY_MIN;
-            is_told = false;
-            is_missed &= !was_up;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(RETRY_MAX);
+        let end = connect(&to, &hello, &engine, &live, &mut was_up).await;
+        sleep(redial.ended(&to.address, end, began.elapsed(), was_up)).await;
     }
 }
 
@@ -77,12 +51,9 @@ async fn connect(
     live: &mpsc::Sender<Asks>,
     was_up: &mut bool,
 ) -> Result<(), FrameError> {
-    let controller = &to.address;
-    let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
-    let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
-    let (mut incoming, mut outgoing) = rpc::split(stream)?;
+    let (mut incoming, mut outgoing) = rpc::split(to.dial().await?)?;
     outgoing.greet(&ToController::Hello(hello.clone())).await?;
-    info!(%controller, "connected to a controller");
+    info!(controller = %to.address, "connected to a controller");
     *was_up = true;
     let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
     let (asks, asked) = mpsc::channel(rpc::limits::BACKLOG);

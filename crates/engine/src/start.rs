@@ -15,7 +15,7 @@ use model::{InstanceId, NodeId, PoolId, VolumeId};
 use pki::Keyring;
 use ports::{MembershipError, Memberships};
 use rpc::{Hello, Through};
-use storage_node::{Mutations, NodeParams};
+use storage_node::NodeParams;
 use store::{Direct, embedded::Embedded, etcd::Etcd};
 use tokio::{
     net::TcpListener,
@@ -65,6 +65,28 @@ pub struct Settings {
     pub checks_loopback: bool,
     pub times: mirror::Times,
     pub throttle: mirror::Throttle,
+}
+
+impl Settings {
+    /// At an address of this machine that is free, with the usual behaviour and nobody to talk to.
+    pub fn new(node: NodeId, name: String) -> Self {
+        Self {
+            node,
+            name,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: None,
+            admin: None,
+            controllers: Vec::new(),
+            keyring: None,
+            disks: Vec::new(),
+            records: Records::Controllers,
+            backend: Backend::Auto,
+            takes_faults: false,
+            checks_loopback: false,
+            times: mirror::Times::default(),
+            throttle: mirror::Throttle::default(),
+        }
+    }
 }
 
 /// The way to membership records.
@@ -133,7 +155,7 @@ pub async fn start(settings: Settings, served: Vec<Served>) -> Result<Engine, St
     let (live, lives) = mpsc::channel(rpc::limits::BACKLOG);
     for controller in settings.controllers {
         let (hello, handle, live) = (hello.clone(), handle.clone(), live.clone());
-        let to = link::Controller { address: controller, keyring: settings.keyring.clone() };
+        let to = rpc::Controller { address: controller, keyring: settings.keyring.clone() };
         tasks.spawn(link::keep(to, hello, handle, live));
     }
     match settings.records {
@@ -190,17 +212,12 @@ fn start_shard(
 ) -> Result<(Handle, thread::JoinHandle<()>), StartError> {
     let own = listener.local_addr().map(|at| at.to_string());
     let params = NodeParams {
-        node: settings.node,
-        instance,
-        boot: boot(),
         advertised: settings.advertise.clone().or(own).into_iter().collect(),
         times: settings.times,
         throttle: settings.throttle,
-        geometry: mirror::Geometry::default(),
-        pool_sizes: None,
         takes_faults: settings.takes_faults,
         checks_loopback: settings.checks_loopback,
-        mutations: Mutations::default(),
+        ..NodeParams::new(settings.node, instance, boot())
     };
     let (stale, stale_seen) = watch::channel(0);
     let backend = settings.backend;

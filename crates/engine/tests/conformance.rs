@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use conformance::engine::{Bench, DISK_SIZE};
-use engine::{Engine, Handle, Records, Settings, start};
+use engine::{Engine, Handle, Settings, start};
 use model::{ConfigHead, Era, InstanceId, NodeConfig, NodeId, Revision, Scope};
 use ports::Engine as _;
 use tokio::time::timeout;
@@ -33,22 +33,7 @@ impl Machine {
     }
 
     async fn start(&mut self) {
-        let settings = Settings {
-            node: NODE,
-            name: "a".into(),
-            listen: "127.0.0.1:0".parse().unwrap(),
-            advertise: None,
-            admin: None,
-            controllers: Vec::new(),
-            keyring: None,
-            disks: self.paths().into(),
-            records: Records::Controllers,
-            backend: uring::Backend::Auto,
-            takes_faults: false,
-            checks_loopback: false,
-            times: mirror::Times::default(),
-            throttle: mirror::Throttle::default(),
-        };
+        let settings = Settings { disks: self.paths().into(), ..Settings::new(NODE, "a".into()) };
         self.engine = Some(start(settings, Vec::new()).await.unwrap());
     }
 }

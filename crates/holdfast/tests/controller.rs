@@ -1,53 +1,22 @@
 //! The controller and the commands as real processes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Output, Stdio},
-};
+#[path = "shared/process.rs"]
+#[allow(dead_code, reason = "others need more of it")]
+mod process;
 
-/// A running controller, ended when it is dropped.
-struct Controller {
-    child: Child,
-    server: String,
-}
+use std::process::{Command, Output};
 
-impl Drop for Controller {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use process::{Controller, holdfast};
 
-fn holdfast(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-    command.args(arguments);
-    command
-}
-
-/// It tells in its log where it listens: the ports are its own choice.
 fn start(folder: &std::path::Path) -> Controller {
-    let store = format!("embedded:{}", folder.display());
-    let (any, none) = ("127.0.0.1:0", Stdio::null());
-    let mut child = holdfast(&["controller", "--store", &store, "--listen", any, "--rest", any])
-        .stdin(none)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let log = BufReader::new(child.stderr.take().unwrap());
-    let mut lines = log.lines().map(Result::unwrap);
-    let line = lines.find(|line| line.contains("rest")).unwrap();
-    let plain: String =
-        line.split('\u{1b}').map(|part| part.trim_start_matches(|c| c != 'm')).collect();
-    let address = plain.rsplit("127.0.0.1:").next().unwrap();
-    let port: String = address.chars().take_while(char::is_ascii_digit).collect();
-    // Nobody reads on, and a full pipe must not stop it.
-    std::thread::spawn(move || lines.for_each(drop));
-    Controller { child, server: format!("http://127.0.0.1:{port}") }
+    let (store, any) = (format!("embedded:{}", folder.display()), "127.0.0.1:0");
+    Controller::start(&["--store", &store, "--listen", any, "--rest", any])
 }
 
 fn say(controller: &Controller, arguments: &[&str]) -> Output {
-    holdfast(arguments).env("HOLDFAST_SERVER", &controller.server).output().unwrap()
+    let server = format!("http://{}", controller.rest);
+    holdfast(arguments).env("HOLDFAST_SERVER", server).output().unwrap()
 }
 
 /// A leader answers within a moment of its start; there is nothing to wait on but its word.
@@ -82,9 +51,9 @@ fn a_controller_that_is_told_to_stop_exits_well_and_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let mut controller = start(folder.path());
     until_it_leads(&controller);
-    let id = controller.child.id().to_string();
+    let id = controller.process.0.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    assert!(controller.child.wait().unwrap().success());
+    assert!(controller.process.0.wait().unwrap().success());
     until_it_leads(&start(folder.path()));
 }
 

@@ -3,25 +3,21 @@
 
 #[path = "../../host/tests/attach/nbd.rs"]
 mod nbd;
+#[path = "shared/process.rs"]
+#[allow(dead_code, reason = "others need more of it")]
+mod process;
 
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
-use crate::nbd::{Nbd, Work, check};
-
-/// A process, killed when it is dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::{
+    nbd::{Nbd, Work, check},
+    process::{Process, holdfast},
+};
 
 struct Cluster {
     folder: tempfile::TempDir,
@@ -29,12 +25,6 @@ struct Cluster {
     rest: SocketAddr,
     engines: Vec<Option<Process>>,
     processes: Vec<Process>,
-}
-
-fn holdfast(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-    command.args(words).stdin(Stdio::null());
-    command
 }
 
 fn free() -> SocketAddr {

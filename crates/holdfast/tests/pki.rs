@@ -1,23 +1,16 @@
 //! Certificates and config files as an operator uses them, with real processes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-};
+#[path = "shared/process.rs"]
+#[allow(dead_code, reason = "others need more of it")]
+mod process;
 
-fn holdfast(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-    command.args(arguments).stdin(Stdio::null()).env_remove("HOLDFAST_PKI");
-    command
-}
+use std::{fs, path::PathBuf};
+
+use process::{Controller, holdfast};
 
 fn said(arguments: &[&str]) -> (bool, String) {
-    let Output { status, stdout, stderr } = holdfast(arguments).output().unwrap();
-    let words = [stdout, stderr].concat();
-    (status.success(), String::from_utf8(words).unwrap())
+    process::said(&mut holdfast(arguments))
 }
 
 fn fine(arguments: &[&str]) -> String {
@@ -29,33 +22,6 @@ fn fine(arguments: &[&str]) -> String {
 fn refused(arguments: &[&str], why: &str) {
     let (is_fine, words) = said(arguments);
     assert!(!is_fine && words.contains(why), "{arguments:?}: {words}");
-}
-
-struct Controller {
-    child: Child,
-    server: String,
-}
-
-impl Drop for Controller {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// From a config file; it tells in its log where it listens.
-fn start(config: &Path) -> Controller {
-    let mut child = holdfast(&["controller", "--config", config.to_str().unwrap()])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let line = lines.find(|line| line.contains("rest")).unwrap();
-    let address = line.rsplit("127.0.0.1:").next().unwrap();
-    let port: String = address.chars().take_while(char::is_ascii_digit).collect();
-    // Nobody reads on, and a full pipe must not stop it.
-    std::thread::spawn(move || lines.for_each(drop));
-    Controller { child, server: format!("https://127.0.0.1:{port}") }
 }
 
 struct Rig {
@@ -101,15 +67,16 @@ impl Rig {
 #[test]
 fn a_controller_serves_who_shows_a_clients_certificate_and_nobody_else() {
     let rig = Rig::new();
-    let controller = start(&rig.config());
+    let controller = Controller::start(&["--config", rig.config().to_str().unwrap()]);
+    let server = format!("https://{}", controller.rest);
     let client = rig.issue("client", "alice", &[]);
-    let get = |pki: &str| said(&["get", "nodes", "--server", &controller.server, "--pki", pki]);
+    let get = |pki: &str| said(&["get", "nodes", "--server", &server, "--pki", pki]);
     let (is_fine, words) = get(&client);
     assert!(is_fine && words.contains("no nodes"), "{words}");
     let (is_fine, words) = get(&rig.issue("engine", "n1", &[]));
     assert!(!is_fine && words.contains("that of engine n1"), "{words}");
-    refused(&["get", "nodes", "--server", &controller.server], "asks for certificates");
-    let plain = controller.server.replace("https", "http");
+    refused(&["get", "nodes", "--server", &server], "asks for certificates");
+    let plain = server.replace("https", "http");
     refused(&["get", "nodes", "--server", &plain], "no controller answers");
     let strange = rig.text("strange");
     fine(&["pki", "init", &strange]);

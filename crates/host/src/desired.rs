@@ -34,7 +34,7 @@ impl Desired {
     /// Takes a config, or says why not: of another process, of another era, older than what is
     /// applied, or a difference that does not fit.
     pub(crate) fn take(&mut self, config: HostConfig) -> Result<Revision, EngineError> {
-        self.check(&config.head)?;
+        config.head.check(self.instance, self.head.as_ref(), core::iter::empty())?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
         }
@@ -48,25 +48,6 @@ impl Desired {
         let generation = config.head.generation;
         self.head = Some(config.head);
         Ok(generation)
-    }
-
-    fn check(&self, head: &ConfigHead) -> Result<(), EngineError> {
-        if head.instance != self.instance {
-            return Err(EngineError::OtherInstance { instance: self.instance });
-        }
-        let applied = self.head.as_ref().map(|head| head.era);
-        if !applied.is_none_or(|era| era == head.era || head.former.contains(&era)) {
-            return Err(EngineError::OtherEra);
-        }
-        let at = self.generation();
-        // A new era may begin on a store that counts from further back.
-        if applied.is_none_or(|era| era == head.era) && head.generation < at {
-            return Err(EngineError::Older { at });
-        }
-        match head.scope {
-            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -2,61 +2,32 @@
 
 use std::time::Duration;
 
-use pki::Keyring;
-use rpc::{FrameError, HostHello, ToController, ToHost};
+use rpc::{Controller, FrameError, HostHello, Redial, ToController, ToHost};
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
-use tracing::{debug, info, warn};
+use tracing::info;
 
 use crate::{
     agent::{Handle, Heard},
     limits,
 };
 
-/// A controller that refuses or is silent is tried again after this; doubled up to the maximum.
+/// See `rpc::Redial`.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
-const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An inventory goes out this often though nothing changed: whatever was lost is made good.
 const AGAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// Where a controller is, and how to know it.
-#[derive(Clone, Debug)]
-pub(crate) struct Controller {
-    pub(crate) address: String,
-    pub(crate) keyring: Option<Keyring>,
-}
-
 /// Keeps one stream up until the task is dropped.
 pub(crate) async fn keep(to: Controller, hello: HostHello, agent: Handle) {
-    let mut pause = RETRY_MIN;
-    let (mut is_told, mut is_missed) = (false, false);
-    let controller = &to.address;
+    let mut redial = Redial::between(RETRY_MIN, RETRY_MAX);
     loop {
         let (began, mut was_up) = (Instant::now(), false);
-        match connect(&to, &hello, &agent, &mut was_up).await {
-            Ok(()) => debug!(%controller, "the controller closed the stream"),
-            // Once is enough.
-            Err(error) if error.is_lasting() && !is_told => {
-                is_told = true;
-                warn!(%controller, %error, "this host cannot work with the controller");
-            }
-            Err(error) if !error.is_lasting() && !is_missed => {
-                is_missed = true;
-                warn!(%controller, %error, "no controller: it is tried until one answers");
-            }
-            Err(error) => debug!(%controller, %error, "the stream to the controller failed"),
-        }
-        if began.elapsed() > RETRY_MAX {
-            pause = RETRY_MIN;
-            is_told = false;
-            is_missed &= !was_up;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(RETRY_MAX);
+        let end = connect(&to, &hello, &agent, &mut was_up).await;
+        sleep(redial.ended(&to.address, end, began.elapsed(), was_up)).await;
     }
 }
 
@@ -66,12 +37,9 @@ async fn connect(
     agent: &Handle,
     was_up: &mut bool,
 ) -> Result<(), FrameError> {
-    let controller = &to.address;
-    let dialled = timeout(DIAL_TIMEOUT, pki::dial(controller, to.keyring.as_ref())).await;
-    let stream = dialled.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
-    let (mut incoming, mut outgoing) = rpc::split(stream)?;
+    let (mut incoming, mut outgoing) = rpc::split(to.dial().await?)?;
     outgoing.greet(&ToController::HostHello(hello.clone())).await?;
-    info!(%controller, "connected to a controller");
+    info!(controller = %to.address, "connected to a controller");
     *was_up = true;
     let (say, said) = mpsc::channel(rpc::limits::BACKLOG);
     tokio::select! {

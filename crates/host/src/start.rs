@@ -107,7 +107,7 @@ pub fn start(settings: Settings) -> Result<Host, StartError> {
     let mut tasks = JoinSet::new();
     tasks.spawn(agent.run(orders, bell));
     for controller in settings.controllers {
-        let to = link::Controller { address: controller, keyring: settings.keyring.clone() };
+        let to = rpc::Controller { address: controller, keyring: settings.keyring.clone() };
         tasks.spawn(link::keep(to, hello.clone(), handle.clone()));
     }
     info!(host = %settings.host, paths = way, "host started");

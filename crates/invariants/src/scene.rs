@@ -433,17 +433,10 @@ impl Machines {
 
 fn made(volume: &Volume, replica: &Replica) -> ReplicaSeen {
     ReplicaSeen {
-        volume: volume.meta.id,
-        pool: replica.pool,
-        health: ReplicaHealth::Online,
         size: volume.layout.size,
         epoch: volume.layout.epoch,
         roster: Roster(1),
-        members: BTreeMap::new(),
-        birth: None,
-        snapshots: BTreeMap::new(),
-        carried: None,
-        instance: None,
+        ..ReplicaSeen::new(volume.meta.id, replica.pool, ReplicaHealth::Online)
     }
 }
 
@@ -459,13 +452,7 @@ fn new_pool(number: u128) -> [Write; 2] {
     let text = format!("p{number}");
     let record = Pool {
         meta: Meta::new(pool(number), text.as_str(), Time(0)),
-        spec: PoolSpec {
-            node: node(number),
-            disks: vec!["/dev/disk".into()],
-            deleting: false,
-            forgotten: false,
-            extra: Extra::new(),
-        },
+        spec: PoolSpec::new(node(number), vec!["/dev/disk".into()]),
         layout: PoolLayout { stage: PoolStage::Ready, extra: Extra::new() },
     };
     [put(Record::Pool(record.into())), name("pool", &text, &pool(number))]

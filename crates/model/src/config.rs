@@ -161,6 +161,35 @@ pub struct ShareItem {
     pub serve: bool,
 }
 
+impl ConfigHead {
+    /// Whether a process takes it: not if it is for another one, of an era that did not follow from
+    /// those that it knows, older than what is applied, or a difference that does not fit.
+    pub fn check(
+        &self,
+        instance: InstanceId,
+        applied: Option<&Self>,
+        mut eras: impl Iterator<Item = Era>,
+    ) -> Result<(), EngineError> {
+        if self.instance != instance {
+            return Err(EngineError::OtherInstance { instance });
+        }
+        let known = |era: Era| era == self.era || self.former.contains(&era);
+        let era = applied.map(|head| head.era);
+        if !era.is_none_or(known) || !eras.all(known) {
+            return Err(EngineError::OtherEra);
+        }
+        let at = applied.map_or(Revision::ZERO, |head| head.generation);
+        // A new era may begin on a store that counts from further back.
+        if era.is_none_or(|era| era == self.era) && self.generation < at {
+            return Err(EngineError::Older { at });
+        }
+        match self.scope {
+            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Why an engine or a host did not take a config, or did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum EngineError {

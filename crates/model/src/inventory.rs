@@ -129,6 +129,25 @@ pub struct ReplicaSeen {
     pub instance: Option<InstanceId>,
 }
 
+impl ReplicaSeen {
+    /// One that holds nothing and has met nobody.
+    pub const fn new(volume: VolumeId, pool: PoolId, health: ReplicaHealth) -> Self {
+        Self {
+            volume,
+            pool,
+            health,
+            size: Bytes::ZERO,
+            epoch: Epoch::ZERO,
+            roster: Roster::ZERO,
+            members: BTreeMap::new(),
+            birth: None,
+            snapshots: BTreeMap::new(),
+            carried: None,
+            instance: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplicaHealth {
     Online,
@@ -163,6 +182,21 @@ pub struct TargetSeen {
     /// back any more. What replicas hold says less, since it may be of an attempt that fails.
     #[serde(default)]
     pub taken_snapshots: BTreeMap<AttemptId, BTreeSet<ReplicaId>>,
+}
+
+impl TargetSeen {
+    /// One that has no hosts and has not spoken with its replicas.
+    pub const fn new(epoch: Epoch, health: TargetHealth, size: Bytes) -> Self {
+        Self {
+            epoch,
+            health,
+            size,
+            hosts: BTreeSet::new(),
+            children: BTreeMap::new(),
+            failed_snapshots: Vec::new(),
+            taken_snapshots: BTreeMap::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,6 +29,13 @@ pub struct PoolSpec {
     pub extra: Extra,
 }
 
+impl PoolSpec {
+    /// One that is to stay.
+    pub fn new(node: NodeId, disks: Vec<String>) -> Self {
+        Self { node, disks, deleting: false, forgotten: false, extra: Extra::new() }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolLayout {
     #[serde(default)]

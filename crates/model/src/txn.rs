@@ -202,6 +202,18 @@ impl Txn<String, Vec<u8>> {
         at.filter(|at| compared.max().is_none_or(|newest| newest < *at))
     }
 
+    /// Whether the changes of one revision are another's, and touch what it compares: it cannot
+    /// happen after them as it was meant, though its compares may come to hold again.
+    pub fn is_overtaken_by(&self, changes: &[Change]) -> bool {
+        let is_compared = |change: &Change| {
+            let (Change::Put(Entry { key, .. }) | Change::Deleted { key, .. }) = change;
+            // What was created once is the same record, whatever is written to it.
+            let as_read = |expect| !matches!(expect, Expect::CreatedAt(_));
+            self.compares.iter().any(|compare| compare.key == *key && as_read(compare.expect))
+        };
+        changes.iter().any(is_compared) && !self.is_shown(changes)
+    }
+
     /// Whether one revision's changes show every write.
     pub fn is_shown(&self, changes: &[Change]) -> bool {
         let is_it = |write: &Write<_, _>, change: &Change| match (write, change) {

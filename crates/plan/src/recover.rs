@@ -431,12 +431,6 @@ fn with_name(world: &World, txn: Txn, kind: &str, name: &str, id: &impl core::fm
 fn nameless(id: PoolId, node: NodeId) -> Pool {
     let mut meta = Meta::new(id, format!("recovered-{id}"), model::Time::default());
     meta.labels = Labels::new();
-    let spec = PoolSpec {
-        node,
-        disks: Vec::new(),
-        deleting: false,
-        forgotten: false,
-        extra: Extra::new(),
-    };
+    let spec = PoolSpec::new(node, Vec::new());
     Pool { meta, spec, layout: PoolLayout::default() }
 }

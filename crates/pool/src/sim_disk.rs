@@ -15,6 +15,9 @@ use self::contents::Contents;
 use crate::{Io, IoError, IoId, codec::index};
 
 const SECTOR: usize = 512;
+/// A bit for each sector of a block.
+const ALL_SECTORS: u8 = u8::MAX;
+const SECTORS: usize = block::BLOCK / SECTOR;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
@@ -28,14 +31,23 @@ pub enum Crash {
 pub struct SimDisk {
     /// What a read sees.
     now: Contents,
-    /// What survives for sure: the same but for the sectors in `unsynced`.
+    /// What survives for sure: the same but for the blocks in `unsynced`.
     stable: Contents,
-    /// By sector, what was written since, with the number of the write.
-    unsynced: BTreeMap<usize, Vec<(u64, [u8; SECTOR])>>,
+    /// By block, what was written since, oldest first.
+    unsynced: BTreeMap<usize, Vec<Version>>,
     in_flight: Vec<Flight>,
     writes: u64,
     random: u64,
     fails: Fails,
+}
+
+#[derive(Clone, Debug)]
+struct Version {
+    /// The number of the write.
+    write: u64,
+    data: Buffer,
+    /// Those that it reached.
+    sectors: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -167,9 +179,9 @@ impl SimDisk {
             Io::Sync if self.fails.syncs => Err(REFUSED),
             Io::Read { offset, len } => self.read(*offset, *len).map(Some).ok_or(REFUSED),
             Io::Write { offset, data, durability } => {
-                self.write(index(*offset), data.bytes());
+                self.write(*offset, data);
                 if durability.is_durable() {
-                    self.settle(index(*offset) / SECTOR, data.len() / SECTOR);
+                    self.settle(index(*offset) / block::BLOCK, data.len() / block::BLOCK);
                 }
                 Ok(None)
             }
@@ -179,37 +191,36 @@ impl SimDisk {
             }
             Io::Discard { offset, len } => {
                 // A device may answer anything for what was discarded.
-                self.write(index(*offset), &vec![0xdd; index(*len)]);
+                self.write(*offset, &Buffer::copy_of(&vec![0xdd; index(*len)]));
                 Ok(None)
             }
         }
     }
 
-    fn write(&mut self, offset: usize, bytes: &[u8]) {
-        assert!(offset.is_multiple_of(block::BLOCK), "writes begin at blocks");
-        assert!(bytes.len().is_multiple_of(block::BLOCK), "writes are whole blocks");
+    fn write(&mut self, offset: u64, data: &Buffer) {
         self.writes += 1;
-        self.now.write(offset, bytes);
-        for (sector, data) in (offset / SECTOR..).zip(bytes.as_chunks::<SECTOR>().0) {
-            self.unsynced.entry(sector).or_default().push((self.writes, *data));
+        for (block, data) in blocks_of(offset, data) {
+            self.now.put(block, &data);
+            let version = Version { write: self.writes, data, sectors: ALL_SECTORS };
+            self.unsynced.entry(block).or_default().push(version);
         }
     }
 
     fn sync(&mut self, after: u64) {
         let stable = &mut self.stable;
-        self.unsynced.retain(|sector, versions| {
-            if let Some((_, data)) = versions.iter().rev().find(|(write, _)| *write <= after) {
-                stable.write(sector * SECTOR, data);
+        self.unsynced.retain(|block, versions| {
+            for version in versions.iter().filter(|version| version.write <= after) {
+                stable.put_sectors(*block, &version.data, version.sectors);
             }
-            versions.retain(|(write, _)| *write > after);
+            versions.retain(|version| version.write > after);
             !versions.is_empty()
         });
     }
 
     fn settle(&mut self, first: usize, count: usize) {
-        for sector in first..first + count {
-            self.unsynced.remove(&sector);
-            self.now.copy_sector(sector, &mut self.stable);
+        for block in first..first + count {
+            self.unsynced.remove(&block);
+            self.now.copy_block(block, &mut self.stable);
         }
     }
 
@@ -219,54 +230,64 @@ impl SimDisk {
         let unit = if crash == Crash::Power { 1 } else { block::BLOCK / SECTOR };
         for Flight { io, .. } in core::mem::take(&mut self.in_flight) {
             if let Io::Write { offset, data, .. } = io {
-                self.land_in_part(index(offset), data.bytes(), unit);
+                self.land_in_part(offset, &data, unit);
             }
         }
         if crash == Crash::Power {
             self.lose();
         }
-        for sector in core::mem::take(&mut self.unsynced).into_keys() {
-            self.now.copy_sector(sector, &mut self.stable);
+        for block in core::mem::take(&mut self.unsynced).into_keys() {
+            self.now.copy_block(block, &mut self.stable);
         }
         self.fails = Fails::default();
     }
 
     /// All, nothing, or any units of it, each of so many sectors.
-    fn land_in_part(&mut self, offset: usize, bytes: &[u8], unit: usize) {
+    fn land_in_part(&mut self, offset: u64, data: &Buffer, unit: usize) {
         let mode = self.draw() % 3;
         let mut lands = mode == 0;
         self.writes += 1;
-        for (sector, data) in (offset / SECTOR..).zip(bytes.as_chunks::<SECTOR>().0) {
-            if mode == 1 && sector.is_multiple_of(unit) {
-                lands = self.draw().is_multiple_of(2);
+        for (block, data) in blocks_of(offset, data) {
+            let mut sectors = 0;
+            for sector in 0..SECTORS {
+                if mode == 1 && sector.is_multiple_of(unit) {
+                    lands = self.draw().is_multiple_of(2);
+                }
+                sectors |= u8::from(lands) << sector;
             }
-            if lands {
-                self.unsynced.entry(sector).or_default().push((self.writes, *data));
-                self.now.write(sector * SECTOR, data);
+            if sectors != 0 {
+                self.now.put_sectors(block, &data, sectors);
+                let version = Version { write: self.writes, data, sectors };
+                self.unsynced.entry(block).or_default().push(version);
             }
         }
     }
 
     fn lose(&mut self) {
         let mode = self.draw() % 4;
-        let writes: BTreeSet<u64> = self.unsynced.values().flatten().map(|(at, _)| *at).collect();
+        let writes: BTreeSet<u64> = self.unsynced.values().flatten().map(|v| v.write).collect();
         let kept: BTreeSet<u64> =
             writes.into_iter().filter(|_| self.draw().is_multiple_of(2)).collect();
-        for (sector, versions) in core::mem::take(&mut self.unsynced) {
-            self.stable.copy_sector(sector, &mut self.now);
-            let survivor = match mode {
-                0 => None,
-                1 => versions.last(),
-                2 => versions.iter().rev().find(|(write, _)| kept.contains(write)),
-                _ => {
-                    let count = u64::try_from(versions.len()).unwrap_or(u64::MAX);
-                    versions.get(index(self.draw() % (count + 1)))
+        for (block, versions) in core::mem::take(&mut self.unsynced) {
+            self.stable.copy_block(block, &mut self.now);
+            for sector in 0..SECTORS {
+                let reached = |version: &&Version| version.sectors & 1 << sector != 0;
+                let mut versions = versions.iter().filter(reached);
+                let survivor = match mode {
+                    0 => None,
+                    1 => versions.next_back(),
+                    2 => versions.rfind(|version| kept.contains(&version.write)),
+                    _ => {
+                        let count = u64::try_from(versions.clone().count()).unwrap_or(u64::MAX);
+                        let drawn = if count == 0 { 0 } else { self.draw() % (count + 1) };
+                        versions.nth(index(drawn))
+                    }
+                };
+                if let Some(Version { data, .. }) = survivor {
+                    self.now.put_sectors(block, data, 1 << sector);
                 }
-            };
-            if let Some((_, data)) = survivor {
-                self.now.write(sector * SECTOR, data);
-                self.now.copy_sector(sector, &mut self.stable);
             }
+            self.now.copy_block(block, &mut self.stable);
         }
     }
 
@@ -278,4 +299,16 @@ impl SimDisk {
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
+}
+
+/// The blocks that a write puts there, each with its part of the data.
+fn blocks_of(offset: u64, data: &Buffer) -> impl Iterator<Item = (usize, Buffer)> {
+    let offset = index(offset);
+    assert!(offset.is_multiple_of(block::BLOCK), "writes begin at blocks");
+    assert!(data.len().is_multiple_of(block::BLOCK), "writes are whole blocks");
+    let count = data.len() / block::BLOCK;
+    (0..count).map(move |at| {
+        let part = data.slice(at * block::BLOCK..(at + 1) * block::BLOCK);
+        (offset / block::BLOCK + at, part)
+    })
 }

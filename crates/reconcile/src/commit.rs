@@ -1,5 +1,8 @@
 //! Commits under way: one per subject, guarded by the lead, with the space they take set aside.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,

@@ -1,5 +1,8 @@
 //! Getting configs to engines and hosts: whole once, differences afterwards.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -140,10 +143,8 @@ impl<P: Planner> Reconciler<P> {
             return;
         }
         let Some(parcel) = self.delivery.nodes.get_mut(&id) else { return };
-        let overdue = parcel.sent.take().is_some();
-        if overdue {
-            parcel.base = None;
-        }
+        // What is under way has taken its base along: sent again, it goes whole.
+        parcel.sent = None;
         let changed = core::mem::take(&mut parcel.changed);
         let base = parcel.base.take();
         let config = match base {
@@ -165,9 +166,7 @@ impl<P: Planner> Reconciler<P> {
             return;
         }
         let Some(parcel) = self.delivery.hosts.get_mut(&id) else { return };
-        if parcel.sent.take().is_some() {
-            parcel.base = None;
-        }
+        parcel.sent = None;
         let changed = core::mem::take(&mut parcel.changed);
         let Some(mut config) = plan::host_config(&self.world, id, term) else { return };
         if let Some(base) = parcel.base.take() {

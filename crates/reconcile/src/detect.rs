@@ -215,6 +215,10 @@ impl<P: Planner> Reconciler<P> {
         if self.registry.node_confirmed(node, instance, on_record) {
             self.queue.push(Subject::Node(node));
         }
+        if on_record.is_some_and(|on_record| on_record != instance) {
+            let touched = self.world.forget_node_seen(node);
+            self.touch(touched);
+        }
         self.detector.news |= self.world.liveness(node) != Liveness::Alive;
         self.detector.nodes.insert(node, Heard::speaking(self.now));
         true

@@ -9,6 +9,9 @@
 //! if the store is new). Every later write is guarded by the key's create revision, so that what a
 //! deposed leader still sends is refused by the store.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::format;
 
 use model::{

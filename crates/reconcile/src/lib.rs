@@ -25,6 +25,9 @@ mod register;
 mod request;
 mod waiting;
 
+#[cfg(test)]
+mod rig;
+
 pub use effect::{CommitId, Effect};
 pub use event::{Event, LeaseAnswer, Outcome, RequestId};
 pub use machine::{Config, Periods, Reconciler, Stats};

@@ -1,5 +1,8 @@
 //! Users' requests: accepted as soon as they are durable.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::{
     collections::{BTreeMap, VecDeque},
     format,

@@ -246,13 +246,7 @@ impl Wish {
             }
             (known, id) => known.or(id).unwrap_or_else(|| model::PoolId(Uuid::new_v4())),
         };
-        let spec = model::PoolSpec {
-            node: node_id(world, &put.node)?,
-            disks: put.disks.clone(),
-            deleting: false,
-            forgotten: false,
-            extra: [].into(),
-        };
+        let spec = model::PoolSpec::new(node_id(world, &put.node)?, put.disks.clone());
         let (name, labels) = (self.name.clone(), put.labels.clone());
         Ok(Request::CreatePool { id, name, labels, spec })
     }

@@ -14,6 +14,7 @@ mod frame;
 mod known;
 pub mod limits;
 mod message;
+mod redial;
 mod server;
 mod through;
 mod version;
@@ -22,6 +23,7 @@ pub use frame::{FrameError, Receiver, Sender, split};
 pub use message::{
     Hello, HostHello, MembershipAnswer, MembershipAsk, ToController, ToEngine, ToHost,
 };
+pub use redial::{Controller, Redial};
 pub use server::{Heard, SessionId, What, serve};
 pub use through::{Asked, Through};
 pub use version::{Speaks, VERSION};

@@ -132,6 +132,7 @@ cases![
     switchover_with_nowhere_to_go_leaves_no_target,
     target_node_dies,
     target_process_dies,
+    target_waits_for_a_restarted_engine,
     thin_pool_fills,
     two_of_three_away_for_long,
     unclean_stop_is_resynced,

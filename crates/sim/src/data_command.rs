@@ -9,9 +9,12 @@ use std::{
     },
 };
 
-use sim::data_plane::{CASES, Failure, Fault, Kind, Report, Rules, Scene, run as run_scene};
+use sim::{
+    Kind,
+    data_plane::{CASES, Failure, Fault, Report, Rules, Scene, run as run_scene},
+};
 
-use crate::{Arguments, SEEDS, SEEDS_FOR_COVERAGE};
+use crate::{Arguments, SEEDS, SEEDS_FOR_COVERAGE, exit};
 
 #[derive(Debug, Default)]
 struct Sum {
@@ -66,14 +69,6 @@ impl Sum {
 fn tell(seed: u64, failure: &Failure) {
     let Failure { kind, promise, words } = failure;
     println!("seed {seed} failed: {kind:?}, invariant {promise}: {words}");
-}
-
-fn exit(kind: Kind) -> ExitCode {
-    ExitCode::from(match kind {
-        Kind::Crash => 10,
-        Kind::BrokenPromise => 11,
-        Kind::NoProgress => 12,
-    })
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {

@@ -26,5 +26,5 @@ mod hunt;
 pub use cases::{CASES, Case};
 pub use faults::{Fault, PlannedFault, generate};
 pub use hunt::{Caught, catch_node, catch_pool};
-pub use run::{Failure, Kind, Report, Scene, run};
+pub use run::{Failure, Report, Scene, run};
 pub use world::{Broken, COPIES_MOST, Rules};

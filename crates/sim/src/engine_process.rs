@@ -128,7 +128,18 @@ impl EngineProcess {
     }
 
     pub fn target(&self, volume: VolumeId) -> Option<TargetFacts> {
-        self.targets().into_iter().find(|target| target.volume == volume)
+        match self {
+            Self::Modelled(_) => self.targets().into_iter().find(|target| target.volume == volume),
+            Self::Real(node) => node.target(volume),
+        }
+    }
+
+    /// Everything about a target, for who looks for a fault.
+    pub fn tell_target(&self, volume: VolumeId) -> Option<String> {
+        match self {
+            Self::Modelled(engine) => engine.targets.get(&volume).map(|it| format!("{it:?}")),
+            Self::Real(node) => node.tell_target(volume),
+        }
     }
 
     /// Brings what judges see of the disks up to date, with the data of these volumes.

@@ -123,9 +123,12 @@ impl Oracle {
         if !self.may_hold(volume, block, floor, value) {
             let promise = if value < floor { "stale-read" } else { "foreign-read" };
             let (volume, host) = (names::label(volume.0), names::label(host.0));
-            let words = format!(
-                "{host} read {value} from block {block} of {volume}, {floor} was acknowledged"
-            );
+            let written = usize::try_from(value).ok().and_then(|at| self.issued.get(at));
+            let whose = written.map_or(String::new(), |(volume, block)| {
+                format!("; {value} is of block {block} of {}", names::label(volume.0))
+            });
+            let read = format!("{host} read {value} from block {block} of {volume}");
+            let words = format!("{read}, {floor} was acknowledged{whose}");
             self.break_promise(promise, words);
         }
     }

@@ -14,7 +14,7 @@ use alloc::{
 use core::time::Duration;
 
 use model::{
-    Buried, Bytes, NodeConfig, PoolId, PoolItem, ReplicaId, ReplicaItem, Revision, VolumeId,
+    Buried, Bytes, NodeConfig, NodePart, PoolId, ReplicaId, ReplicaItem, Revision, VolumeId,
 };
 use pool::{NewReplica, Origin, Request};
 
@@ -175,8 +175,8 @@ impl ConfigProgress {
     }
 
     fn settle_pools(&mut self, cx: &mut ShardContext, storage: &mut Storage) {
-        let items: Vec<_> = cx.desired.pools().cloned().collect();
-        for item in items {
+        for desired in cx.desired.parts() {
+            let NodePart::Pool(item) = &desired.part else { continue };
             let generation = cx.desired.generation();
             let entry = storage.pools.get(&item.id);
             if entry.is_none_or(|entry| entry.is_worth_a_look(generation, cx.now)) {
@@ -184,25 +184,33 @@ impl ConfigProgress {
                 storage.bring_pool(cx, item.id, &item.disks, absence);
                 continue;
             }
-            self.remember(cx, storage, &item);
+            self.remember(cx, storage, item.id, &desired.carried);
         }
     }
 
     /// An open pool keeps its own record and the newest history that it has seen.
-    fn remember(&mut self, cx: &mut ShardContext, storage: &mut Storage, item: &PoolItem) {
-        let Some(pool) = storage.open_pool(item.id) else { return };
+    fn remember(
+        &mut self,
+        cx: &mut ShardContext,
+        storage: &mut Storage,
+        id: PoolId,
+        carried: &[u8],
+    ) {
+        let Some(pool) = storage.open_pool(id) else { return };
         let mark = cx.desired.mark().filter(|mark| pool.mark() != Some(*mark));
-        let carried = serde_json::to_vec(&item.carried).unwrap_or_default();
         let is_carried = pool.carried().1 == carried;
         if let Some(mark) = mark {
-            let work = ConfigWork::Mark(item.id);
-            self.begin(cx, storage, item.id, work, Request::Mark { mark });
+            self.begin(cx, storage, id, ConfigWork::Mark(id), Request::Mark { mark });
         }
         if !is_carried {
-            let revision = cx.desired.generation();
-            let request = Request::Carry { replica: None, revision, bytes: carried };
-            self.begin(cx, storage, item.id, ConfigWork::CarryPool(item.id), request);
+            let (revision, bytes) = (cx.desired.generation(), carried.to_vec());
+            let request = Request::Carry { replica: None, revision, bytes };
+            self.begin(cx, storage, id, ConfigWork::CarryPool(id), request);
         }
+    }
+
+    pub(crate) fn is_making(&self, replica: ReplicaId) -> bool {
+        self.under_way.contains_key(&ConfigWork::Create(replica))
     }
 
     pub(crate) fn begin(
@@ -301,8 +309,8 @@ impl ConfigProgress {
 
     fn settle_replicas(&mut self, cx: &mut ShardContext, storage: &mut Storage) {
         self.refused.retain(|_, refusal| matches!(refusal, ReplicaRefusal::Refused(_)));
-        let parts: Vec<_> = cx.desired.volumes().cloned().collect();
-        for part in &parts {
+        for desired in cx.desired.parts() {
+            let NodePart::Volume(part) = &desired.part else { continue };
             let unmet = model::unmet(&part.needs);
             for item in &part.replicas {
                 let tomb = Buried::Replica { replica: item.id, pool: item.pool };
@@ -312,8 +320,7 @@ impl ConfigProgress {
                 if let Some(reason) = unmet.as_ref().filter(|_| is_new) {
                     self.refused.insert(item.id, ReplicaRefusal::Refused(reason.clone()));
                 } else if !cx.desired.is_buried(tomb) {
-                    let carried = serde_json::to_vec(&part.carried).unwrap_or_default();
-                    self.settle_replica(cx, storage, part.volume, item, carried);
+                    self.settle_replica(cx, storage, part.volume, item, &desired.carried);
                 }
             }
         }
@@ -325,7 +332,7 @@ impl ConfigProgress {
         storage: &mut Storage,
         volume: VolumeId,
         item: &ReplicaItem,
-        carried: Vec<u8>,
+        carried: &[u8],
     ) {
         let revision = cx.desired.generation();
         let Some(pool) = storage.open_pool(item.pool) else { return };
@@ -340,7 +347,7 @@ impl ConfigProgress {
                     blocks,
                     thin: item.thin,
                     birth: cx.desired.mark(),
-                    carried: (revision, carried),
+                    carried: (revision, carried.to_vec()),
                     origin: item.origin.map(|snapshot| Origin { replica: None, snapshot }),
                 };
                 let request = Request::Create(Box::new(new));
@@ -355,7 +362,8 @@ impl ConfigProgress {
             self.begin(cx, storage, item.pool, ConfigWork::Grow(item.id), request);
         }
         if !is_carried {
-            let request = Request::Carry { replica: Some(item.id), revision, bytes: carried };
+            let bytes = carried.to_vec();
+            let request = Request::Carry { replica: Some(item.id), revision, bytes };
             self.begin(cx, storage, item.pool, ConfigWork::Carry(item.id), request);
         }
         if let Some(admission) = item.admission {
@@ -365,11 +373,12 @@ impl ConfigProgress {
 }
 
 fn settle_targets(cx: &mut ShardContext, targets: &mut Targets) {
-    let parts = cx.desired.volumes().filter_map(|part| {
-        Some((part.volume, part.target.clone()?, model::unmet(&part.needs).is_none()))
-    });
-    for (volume, item, may_start) in parts.collect::<Vec<_>>() {
-        targets.settle(cx, volume, item, may_start);
+    for desired in cx.desired.parts() {
+        let NodePart::Volume(part) = &desired.part else { continue };
+        if let Some(item) = &part.target {
+            let may_start = model::unmet(&part.needs).is_none();
+            targets.settle(cx, part.volume, item.clone(), may_start);
+        }
     }
 }
 

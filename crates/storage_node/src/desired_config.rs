@@ -1,10 +1,10 @@
 //! What the newest config asks for, and which configs are refused.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
 use model::{
     Buried, ConfigHead, EngineError, Era, HostId, InstanceId, Key, Mark, NodeConfig, NodeId,
-    NodePart, PoolItem, Revision, Scope, VolumePart,
+    NodePart, Pool, PoolId, Revision, Scope, Volume, VolumeId, VolumePart,
 };
 
 /// Starts empty (RS-1): nothing is wanted before a controller has said so.
@@ -13,7 +13,27 @@ pub(crate) struct DesiredConfig {
     node: NodeId,
     instance: InstanceId,
     head: Option<ConfigHead>,
-    parts: BTreeMap<Key, NodePart>,
+    parts: BTreeMap<Key, Arc<DesiredPart>>,
+}
+
+/// A part of a config, shared with whoever carries it out: there may be thousands, and each is
+/// looked at after every step.
+#[derive(Debug)]
+pub(crate) struct DesiredPart {
+    pub(crate) part: NodePart,
+    /// What a pool is to carry of it, encoded once.
+    pub(crate) carried: Vec<u8>,
+}
+
+impl DesiredPart {
+    fn new(part: NodePart) -> Arc<Self> {
+        let carried = match &part {
+            NodePart::Pool(item) => serde_json::to_vec(&item.carried).unwrap_or_default(),
+            NodePart::Volume(part) => serde_json::to_vec(&part.carried).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        Arc::new(Self { part, carried })
+    }
 }
 
 impl DesiredConfig {
@@ -38,13 +58,13 @@ impl DesiredConfig {
         config: NodeConfig,
         eras: impl Iterator<Item = Era>,
     ) -> Result<Revision, EngineError> {
-        self.check(&config.head, eras)?;
+        config.head.check(self.instance, self.head.as_ref(), eras)?;
         if config.head.scope == Scope::Whole {
             self.parts.clear();
         }
         for (key, part) in config.parts {
             match part {
-                Some(part) => self.parts.insert(key, part),
+                Some(part) => self.parts.insert(key, DesiredPart::new(part)),
                 None => self.parts.remove(&key),
             };
         }
@@ -53,39 +73,31 @@ impl DesiredConfig {
         Ok(generation)
     }
 
-    fn check(
-        &self,
-        head: &ConfigHead,
-        mut eras: impl Iterator<Item = Era>,
-    ) -> Result<(), EngineError> {
-        if head.instance != self.instance {
-            return Err(EngineError::OtherInstance { instance: self.instance });
-        }
-        let known = |era: Era| era == head.era || head.former.contains(&era);
-        let applied = self.head.as_ref().map(|head| head.era);
-        if !applied.is_none_or(known) || !eras.all(known) {
-            return Err(EngineError::OtherEra);
-        }
-        let at = self.generation();
-        // A new era may begin on a store that counts from further back.
-        if applied.is_none_or(|era| era == head.era) && head.generation < at {
-            return Err(EngineError::Older { at });
-        }
-        match head.scope {
-            Scope::Difference { base } if base != at => Err(EngineError::NeedsWhole { at }),
-            _ => Ok(()),
+    pub(crate) fn parts(&self) -> Vec<Arc<DesiredPart>> {
+        self.parts.values().cloned().collect()
+    }
+
+    /// What a pool carries of itself. Mostly that is what the config says, decoded already.
+    pub(crate) fn carried_pool(&self, pool: PoolId, bytes: &[u8]) -> Option<Box<Pool>> {
+        match self.parts.get(&Key::Pool(pool)).map(|desired| (&desired.part, &desired.carried)) {
+            Some((NodePart::Pool(item), carried)) if carried == bytes => Some(item.carried.clone()),
+            _ => serde_json::from_slice(bytes).ok(),
         }
     }
 
-    pub(crate) fn pools(&self) -> impl Iterator<Item = &PoolItem> {
-        self.parts.values().filter_map(|part| match part {
-            NodePart::Pool(item) => Some(item),
-            _ => None,
-        })
+    /// As [`Self::carried_pool`], of a volume with a replica in the pool.
+    pub(crate) fn carried_volume(&self, volume: VolumeId, bytes: &[u8]) -> Option<Box<Volume>> {
+        match self.parts.get(&Key::Volume(volume)).map(|desired| (&desired.part, &desired.carried))
+        {
+            Some((NodePart::Volume(part), carried)) if carried == bytes => {
+                Some(part.carried.clone())
+            }
+            _ => serde_json::from_slice(bytes).ok(),
+        }
     }
 
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &VolumePart> {
-        self.parts.values().filter_map(|part| match part {
+        self.parts.values().filter_map(|desired| match &desired.part {
             NodePart::Volume(part) => Some(part),
             _ => None,
         })
@@ -116,7 +128,7 @@ impl DesiredConfig {
 
     /// Where another engine listens.
     pub(crate) fn address(&self, peer: NodeId) -> Option<&str> {
-        match self.parts.get(&Key::Node(peer))? {
+        match &self.parts.get(&Key::Node(peer))?.part {
             NodePart::Peer { address } => Some(address),
             _ => None,
         }
@@ -124,7 +136,7 @@ impl DesiredConfig {
 
     /// The name that a host connects with.
     pub(crate) fn nqn(&self, host: HostId) -> Option<&str> {
-        match self.parts.get(&Key::Host(host))? {
+        match &self.parts.get(&Key::Host(host))?.part {
             NodePart::Host { nqn } => Some(nqn),
             _ => None,
         }

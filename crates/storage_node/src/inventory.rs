@@ -4,7 +4,7 @@
 //! with their last report: nobody has to remember to say that something changed.
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     string::{String, ToString},
     vec::Vec,
 };
@@ -97,7 +97,9 @@ impl Reports {
                     if let Some(entry) = storage.replicas.get_mut(&replica) {
                         entry.is_touched = false;
                     }
-                    replace(&mut self.replicas, replica, replica_facts(storage, replica))
+                    let facts = replica_facts(storage, replica);
+                    let facts = facts.filter(|_| !config.is_making(replica));
+                    replace(&mut self.replicas, replica, facts)
                 }
                 Subject::Target(volume) => {
                     let entry = targets.entries.get_mut(&volume);
@@ -123,10 +125,25 @@ impl Reports {
     /// The next one, which counts as told.
     pub(crate) fn inventory(&mut self, cx: &ShardContext, parts: Parts<'_>) -> Inventory {
         self.sequence += 1;
-        self.look(cx, parts)
+        let mut inventory = self.look(cx, parts);
+        for (id, seen) in &mut inventory.pools {
+            let pool = parts.storage.open_pool(*id);
+            seen.carried = pool.and_then(|pool| cx.desired.carried_pool(*id, pool.carried().1));
+        }
+        for (_, pool) in told_pools(parts.storage) {
+            for state in pool.replicas() {
+                if let Some(seen) = inventory.replicas.get_mut(&state.replica) {
+                    let (revision, bytes) = state.carried;
+                    let volume = cx.desired.carried_volume(state.volume, bytes);
+                    seen.carried = volume.map(|volume| (revision, volume));
+                }
+            }
+        }
+        inventory
     }
 
-    /// What an inventory would tell, without telling it.
+    /// What an inventory would tell, without telling it, and without what pools carry, which is
+    /// dear to decode.
     pub(crate) fn look(&self, cx: &ShardContext, parts: Parts<'_>) -> Inventory {
         let pools = parts.storage.pools.iter();
         Inventory {
@@ -172,7 +189,7 @@ fn pool_facts(entry: &PoolEntry) -> PoolFacts {
     }
 }
 
-fn hosts_of(cx: &ShardContext, volume: VolumeId) -> impl Iterator<Item = HostId> + '_ {
+pub(crate) fn hosts_of(cx: &ShardContext, volume: VolumeId) -> impl Iterator<Item = HostId> + '_ {
     cx.port.sessions_of(Export::Volume(volume)).filter_map(|session| session.host)
 }
 
@@ -214,7 +231,8 @@ fn replica_facts(storage: &Storage, replica: ReplicaId) -> Option<ReplicaFacts> 
 fn replicas_seen(cx: &ShardContext, parts: Parts<'_>) -> BTreeMap<ReplicaId, ReplicaSeen> {
     let mut seen = BTreeMap::new();
     for (id, pool) in told_pools(parts.storage) {
-        for state in pool.replicas() {
+        // One that is being made is not durable yet: after a power cut it may never have been.
+        for state in pool.replicas().filter(|state| !parts.config.is_making(state.replica)) {
             seen.insert(state.replica, replica_seen(parts.storage, id, pool, &state));
         }
     }
@@ -227,19 +245,7 @@ fn replicas_seen(cx: &ShardContext, parts: Parts<'_>) -> BTreeMap<ReplicaId, Rep
                 }
                 None => continue,
             };
-            let absent = ReplicaSeen {
-                volume: part.volume,
-                pool: item.pool,
-                health,
-                size: Bytes::ZERO,
-                epoch: Epoch::ZERO,
-                roster: Roster::ZERO,
-                members: BTreeMap::new(),
-                birth: None,
-                snapshots: BTreeMap::new(),
-                carried: None,
-                instance: None,
-            };
+            let absent = ReplicaSeen::new(part.volume, item.pool, health);
             seen.insert(item.id, absent);
         }
     }
@@ -259,8 +265,6 @@ fn replica_seen(
         let seen = SnapshotSeen { name: snapshot.name, attempt: snapshot.attempt, size };
         (snapshot.snapshot, seen)
     });
-    let (revision, bytes) = state.carried;
-    let carried = serde_json::from_slice(bytes).ok().map(|volume| (revision, volume));
     ReplicaSeen {
         volume: state.volume,
         pool: id,
@@ -272,7 +276,7 @@ fn replica_seen(
         members: state.header.members.clone(),
         birth: state.birth,
         snapshots: snapshots.collect(),
-        carried,
+        carried: None,
         instance: machine.map(mirror::Replica::instance),
     }
 }
@@ -293,15 +297,7 @@ fn targets_seen(cx: &ShardContext, targets: &Targets) -> BTreeMap<VolumeId, Targ
 
 /// A target that this node does not know how to serve.
 fn refused(item: &TargetItem, reason: String) -> TargetSeen {
-    TargetSeen {
-        epoch: item.epoch,
-        health: TargetHealth::Failed { reason },
-        size: item.size,
-        hosts: BTreeSet::new(),
-        children: BTreeMap::new(),
-        failed_snapshots: Vec::new(),
-        taken_snapshots: BTreeMap::new(),
-    }
+    TargetSeen::new(item.epoch, TargetHealth::Failed { reason }, item.size)
 }
 
 fn pool_health(entry: &PoolEntry) -> PoolHealth {
@@ -334,7 +330,7 @@ fn pool_seen(entry: &PoolEntry) -> PoolSeen {
         used: used(pool),
         reserved: thick(pool),
         mark: pool.mark(),
-        carried: serde_json::from_slice(pool.carried().1).ok(),
+        carried: None,
     }
 }
 

@@ -16,6 +16,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 #[cfg(feature = "flaws")]
 mod audit;
@@ -45,6 +47,9 @@ mod metrics_page;
 mod node;
 mod shard;
 mod shutdown;
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(feature = "flaws")]
 pub use audit::AuditEvent;

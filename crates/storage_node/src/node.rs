@@ -3,12 +3,12 @@
 //! One shard so far. More of them would each own some pools and targets; a message to a replica or
 //! target of another one would leave by an effect instead of the shard's own queue.
 
-use alloc::string::String;
+use alloc::{collections::BTreeSet, string::String};
 use core::time::Duration;
 
 use block::Buffer;
 use mirror::StoreAnswer;
-use model::{Inventory, NodeConfig, PoolId, ReplicaId, VolumeId};
+use model::{HostId, Inventory, NodeConfig, PoolId, ReplicaId, VolumeId};
 use nvme::Outgoing;
 use pool::Pool;
 
@@ -191,9 +191,15 @@ impl StorageNode {
         self.shard.metrics()
     }
 
-    /// What an inventory would tell now: for who judges, since nobody is told.
+    /// What an inventory would tell now, but for what pools carry: for who judges, since nobody is
+    /// told.
     pub fn look(&self) -> Inventory {
         self.shard.look()
+    }
+
+    /// Hosts with a session at this volume's target, or with commands there.
+    pub fn hosts_of(&self, volume: VolumeId) -> BTreeSet<HostId> {
+        self.shard.hosts_of(volume)
     }
 
     pub fn pool(&self, pool: PoolId) -> Option<&Pool> {

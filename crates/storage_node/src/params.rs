@@ -25,6 +25,25 @@ pub struct NodeParams {
     pub mutations: Mutations,
 }
 
+impl NodeParams {
+    /// With the usual behaviour, and nothing to advertise.
+    pub fn new(node: NodeId, instance: InstanceId, boot: pool::Boot) -> Self {
+        Self {
+            node,
+            instance,
+            boot,
+            advertised: Vec::new(),
+            times: mirror::Times::default(),
+            throttle: mirror::Throttle::default(),
+            geometry: mirror::Geometry::default(),
+            pool_sizes: None,
+            takes_faults: false,
+            checks_loopback: false,
+            mutations: Mutations::default(),
+        }
+    }
+}
+
 /// Rules of the machines and of the glue between them that a proof leaves out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mutations {

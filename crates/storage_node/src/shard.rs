@@ -7,7 +7,10 @@
 //! A turn takes what happened, then runs the parts until none has anything more to say, and then
 //! settles: makes the node what its config says. Nothing here waits.
 
+use alloc::collections::BTreeSet;
 use core::time::Duration;
+
+use model::{HostId, VolumeId};
 
 use crate::{
     NodeParams, TargetKey,
@@ -216,6 +219,13 @@ impl Shard {
     pub(crate) fn look(&self) -> model::Inventory {
         let Self { cx, storage, targets, config, reports } = self;
         reports.look(cx, Parts { storage, targets, config })
+    }
+
+    pub(crate) fn hosts_of(&self, volume: VolumeId) -> BTreeSet<HostId> {
+        let target = self.targets.entries.get(&volume);
+        let attached = target.map(|entry| entry.machine.attached()).unwrap_or_default();
+        let sessions = crate::inventory::hosts_of(&self.cx, volume);
+        attached.into_iter().chain(sessions).collect()
     }
 
     pub(crate) fn fail_target(&mut self, target: TargetKey) {

@@ -124,6 +124,21 @@ pub enum IoError {
     Os(io::Error),
 }
 
+impl IoError {
+    /// The system's number for an input/output error.
+    pub const EIO: i32 = 5;
+
+    /// The system's number for it.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Os(error) => error.raw_os_error().unwrap_or(Self::EIO),
+            Self::Unsupported => 95,
+            Self::NoSpace => 28,
+            _ => Self::EIO,
+        }
+    }
+}
+
 impl Data {
     pub fn len(&self) -> usize {
         self.parts().iter().map(Buffer::len).sum()

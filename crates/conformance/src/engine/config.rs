@@ -122,13 +122,7 @@ impl Sketch {
 
     fn pool_part(&self, id: PoolId, disk: &str) -> NodePart {
         let disks = vec![disk.to_owned()];
-        let spec = PoolSpec {
-            node: self.node,
-            disks: disks.clone(),
-            deleting: false,
-            forgotten: false,
-            extra: BTreeMap::new(),
-        };
+        let spec = PoolSpec::new(self.node, disks.clone());
         let meta = Meta::new(id, "pool", Time(1));
         let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });
         NodePart::Pool(PoolItem { id, disks, must_exist: self.must_exist, carried })

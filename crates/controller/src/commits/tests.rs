@@ -104,3 +104,23 @@ fn nothing_was_written_is_never_said_of_a_commit_whose_first_copy_may_have_been(
     let next = commits.answered(CommitId(2), &away());
     assert_eq!(next, Next::Conclude(Outcome::Unavailable));
 }
+
+/// LC-5: what was deleted stays deleted, though a create of it was on its way twice.
+#[tokio::test]
+async fn a_commit_is_not_sent_again_after_its_record_came_and_went() {
+    let (store, mut commits) = (Memory::default(), Commits::default());
+    commits.begin(ID, &txn(Revision::ZERO));
+    commits.answered(ID, &unknown());
+    let key = key().to_string();
+    let made = ports::Write::put(key.clone(), b"\"x\"".to_vec());
+    let gone = ports::Write::delete(key);
+    for write in [made, gone] {
+        store.commit(&ports::Txn { compares: vec![], writes: vec![write] }).await.unwrap();
+    }
+    let mut watch = store.watch("", Revision(1)).await.unwrap();
+    for _ in 0..2 {
+        commits.look_in(&ports::Watch::next(&mut watch).await.unwrap());
+    }
+    let found = read(&store).await;
+    assert_eq!(commits.looked(ID, &found, |_| true), Next::Conclude(Outcome::Refused));
+}

@@ -1,92 +1,24 @@
 //! The controller on real stores, with engines and hosts that speak the real stream.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-mod engines;
-mod host;
 mod over_cli;
 mod over_rest;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
-use controller::{Controller, Handle, Opened, Seen, Settings, StoreUrl};
-use engines::{Disk, start_all};
-use host::Host;
-use model::{
-    AttemptId, Bytes, Key, Liveness, NodeId, PoolId, PoolSpec, Publication, Record, Time, VolumeId,
-    VolumeSpec, VolumeStage, Write,
+use controller::{Opened, Seen, Settings, StoreUrl};
+use e2e::in_process::{
+    PATIENCE, TestController, TestDisk, TestEngine, VOLUME, created, host_settings, listener,
+    published,
 };
+use model::{Bytes, HostId, Key, Liveness, NodeId, Record, VolumeSpec, Write};
 use plan::{Refusal, Request};
 use ports::Store;
 use store::{
     etcd::{self, Etcd},
     memory::Memory,
 };
-use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
-use tokio_util::sync::CancellationToken;
-
-const PATIENCE: Duration = Duration::from_secs(40);
-
-struct Running {
-    handle: Handle,
-    address: SocketAddr,
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-impl Running {
-    fn start<S: Store + Clone + 'static>(store: S, listener: TcpListener) -> Self {
-        let address = listener.local_addr().unwrap();
-        let settings =
-            Settings { address: Some(format!("http://{address}")), ..Settings::default() };
-        Self::start_with(store, listener, &settings)
-    }
-
-    fn start_with<S: Store + Clone + 'static>(
-        store: S,
-        listener: TcpListener,
-        settings: &Settings,
-    ) -> Self {
-        let address = listener.local_addr().unwrap();
-        let (controller, handle) = Controller::new(store, settings);
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(controller.run(listener, stop.clone()));
-        Self { handle, address, stop, task }
-    }
-
-    async fn until<T: Send + 'static>(
-        &self,
-        what: &str,
-        look: impl Fn(&Seen<'_>) -> Option<T> + Send + Clone + 'static,
-    ) -> T {
-        if let Ok(found) = timeout(PATIENCE, self.handle.until(look)).await {
-            return found.unwrap();
-        }
-        let words = self.handle.look(|seen| {
-            let plans = plan::sweep(seen.world);
-            format!("leads: {}, {plans:#?}", seen.lead.is_own)
-        });
-        panic!("not within {PATIENCE:?}: {what}; {}", words.await.unwrap())
-    }
-
-    async fn leads(&self) {
-        self.until("leading", |seen| seen.lead.is_own.then_some(())).await;
-    }
-
-    /// As kill -9 would end it: nothing is given away.
-    async fn kill(self) {
-        self.task.abort();
-        let _ = self.task.await;
-    }
-
-    async fn end(self) {
-        self.stop.cancel();
-        timeout(PATIENCE, self.task).await.unwrap().unwrap();
-    }
-}
-
-async fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").await.unwrap()
-}
+use tokio::{net::TcpListener, time::timeout};
 
 async fn embedded(folder: &Path) -> store::embedded::Embedded {
     match StoreUrl::Embedded(folder.to_owned()).open(None).await.unwrap() {
@@ -95,73 +27,24 @@ async fn embedded(folder: &Path) -> store::embedded::Embedded {
     }
 }
 
-fn pool(number: u128) -> PoolId {
-    PoolId::from_u128(100 + number)
+/// A real host, and the folder that it shows its volumes in.
+struct TestHost {
+    host: HostId,
+    _process: host::Host,
+    _run: tempfile::TempDir,
 }
 
-fn volume() -> VolumeId {
-    VolumeId::from_u128(1000)
-}
-
-fn now() -> Time {
-    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    Time(wall.as_millis().try_into().unwrap())
-}
-
-/// Three nodes, each with a pool that is online.
-async fn make_pools(controller: &Running, disks: &[Disk; 3]) {
-    for (number, disk) in (1..).zip(disks) {
-        let node = NodeId::from_u128(number);
-        controller.until("a node", move |i| i.world.node(node).map(|_| ())).await;
-        let spec = PoolSpec {
-            node,
-            disks: vec![disk.path()],
-            deleting: false,
-            forgotten: false,
-            extra: [].into(),
-        };
-        let (id, name, labels) = (pool(number), format!("p{number}"), [].into());
-        controller.handle.ask(Request::CreatePool { id, name, labels, spec }).await.unwrap();
-        let online = move |seen: &Seen<'_>| {
-            let pool = seen.world.pools.get(&pool(number))?;
-            let ready = pool.record.layout.stage == model::PoolStage::Ready;
-            (ready && pool.seen.is_some()).then_some(())
-        };
-        controller.until("a pool", online).await;
+impl TestHost {
+    fn start(controllers: &[SocketAddr]) -> Self {
+        let run = tempfile::tempdir().unwrap();
+        let process = host::start(host_settings(7, run.path(), controllers)).unwrap();
+        Self { host: process.host, _process: process, _run: run }
     }
 }
 
-async fn make_volume(controller: &Running) {
+async fn make_volume(controller: &TestController) {
     let spec = VolumeSpec { size: Bytes::gib(1), replicas: 3, ..VolumeSpec::default() };
-    let (id, name, labels) = (volume(), "v1".to_owned(), [].into());
-    let request = Request::CreateVolume { id, name, labels, spec: spec.into() };
-    controller.handle.ask(request).await.unwrap();
-    controller.until("a volume", created).await;
-}
-
-fn created(seen: &Seen<'_>) -> Option<()> {
-    let view = seen.world.volume(volume())?;
-    (view.record.layout.stage == VolumeStage::Created).then_some(())
-}
-
-async fn publish(controller: &Running, host: model::HostId, attempt: u128) {
-    let attempt = AttemptId::from_u128(attempt);
-    controller.until("a host", move |i| i.world.hosts.get(&host).map(|_| ())).await;
-    let request = Request::PublishVolume {
-        volume: volume(),
-        attempt,
-        deadline: now() + model::Millis::minutes(5),
-        hosts: [host].into(),
-    };
-    controller.handle.ask(request).await.unwrap();
-    controller.until("a publication", published).await;
-}
-
-fn published(seen: &Seen<'_>) -> Option<NodeId> {
-    let layout = &seen.world.volume(volume())?.record.layout;
-    let is_published = matches!(layout.publication, Publication::Published { .. });
-    let target = layout.target.as_ref().filter(|_| is_published && layout.switchover.is_none());
-    target.map(|target| target.node)
+    controller.make_volume(spec).await;
 }
 
 /// What the store holds keeps every promise.
@@ -182,16 +65,16 @@ async fn check<S: Store>(store: &S) {
 async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path()).await;
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let _engines = start_all(&disks, &[controller.address]).await;
-    let host = Host::start(7, &[controller.address]);
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let _engines = TestEngine::start_all(&disks, &[controller.address]).await;
+    let host = TestHost::start(&[controller.address]);
     controller.leads().await;
-    make_pools(&controller, &disks).await;
+    controller.make_pools(&disks).await;
     make_volume(&controller).await;
-    publish(&controller, host.host, 1).await;
+    controller.publish(host.host, 1).await;
     check(&store).await;
-    let (volume, host) = (volume(), host.host);
+    let (volume, host) = (VOLUME, host.host);
     let request = Request::UnpublishVolume { volume, host, force: false };
     controller.handle.ask(request).await.unwrap();
     let request = Request::DeleteVolume { volume, with_snapshots: false };
@@ -210,27 +93,28 @@ async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
 #[tokio::test]
 async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store() {
     let folder = tempfile::tempdir().unwrap();
-    let disks = <[Disk; 3]>::default();
+    let disks = <[TestDisk; 3]>::default();
     let address;
     {
         let store = embedded(folder.path()).await;
-        let controller = Running::start(store.clone(), listener().await);
+        let mut controller = TestController::start(store.clone(), listener().await);
         address = controller.address;
-        let _engines = start_all(&disks, &[address]).await;
-        let host = Host::start(7, &[address]);
+        let _engines = TestEngine::start_all(&disks, &[address]).await;
+        let host = TestHost::start(&[address]);
         controller.leads().await;
-        make_pools(&controller, &disks).await;
+        controller.make_pools(&disks).await;
         make_volume(&controller).await;
-        publish(&controller, host.host, 1).await;
+        controller.publish(host.host, 1).await;
         controller.kill().await;
     }
     let store = embedded(folder.path()).await;
-    let controller = Running::start(store.clone(), TcpListener::bind(address).await.unwrap());
+    let controller =
+        TestController::start(store.clone(), TcpListener::bind(address).await.unwrap());
     // The lock proves that the old one is gone: nobody waits for its lease.
     let leads = |seen: &Seen<'_>| seen.lead.is_own.then_some(());
     timeout(Duration::from_secs(2), controller.handle.until(leads)).await.unwrap().unwrap();
-    let _engines = start_all(&disks, &[address]).await;
-    let _host = Host::start(7, &[address]);
+    let _engines = TestEngine::start_all(&disks, &[address]).await;
+    let _host = TestHost::start(&[address]);
     // Every engine is another process now: the target moves to one of them.
     controller.until("a publication", published).await;
     check(&store).await;
@@ -241,14 +125,14 @@ async fn a_controller_that_was_killed_leads_again_at_once_on_its_embedded_store(
 #[tokio::test]
 async fn a_target_moves_when_its_engine_is_killed() {
     let store = Memory::default();
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let mut engines = start_all(&disks, &[controller.address]).await;
-    let host = Host::start(7, &[controller.address]);
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let mut engines = TestEngine::start_all(&disks, &[controller.address]).await;
+    let host = TestHost::start(&[controller.address]);
     controller.leads().await;
-    make_pools(&controller, &disks).await;
+    controller.make_pools(&disks).await;
     make_volume(&controller).await;
-    publish(&controller, host.host, 1).await;
+    controller.publish(host.host, 1).await;
     let before = controller.until("a target", published).await;
     engines.retain(|engine| engine.node != before);
     let moved = move |seen: &Seen<'_>| published(seen).filter(|node| *node != before);
@@ -259,7 +143,7 @@ async fn a_target_moves_when_its_engine_is_killed() {
 
 #[tokio::test]
 async fn who_speaks_for_another_node_is_not_believed() {
-    let controller = Running::start(Memory::default(), listener().await);
+    let controller = TestController::start(Memory::default(), listener().await);
     controller.leads().await;
     let node = NodeId::from_u128(1);
     let stream = tokio::net::TcpStream::connect(controller.address).await.unwrap();
@@ -301,15 +185,15 @@ async fn who_speaks_for_another_node_is_not_believed() {
 async fn leader_and_standby<S: Store + Clone + 'static>(store: S) {
     let (first, second) = (listener().await, listener().await);
     let both = [first.local_addr().unwrap(), second.local_addr().unwrap()];
-    let leader = Running::start(store.clone(), first);
+    let mut leader = TestController::start(store.clone(), first);
     leader.leads().await;
-    let standby = Running::start(store.clone(), second);
-    let disks = <[Disk; 3]>::default();
-    let _engines = start_all(&disks, &both).await;
-    let host = Host::start(7, &both);
-    make_pools(&leader, &disks).await;
+    let standby = TestController::start(store.clone(), second);
+    let disks = <[TestDisk; 3]>::default();
+    let _engines = TestEngine::start_all(&disks, &both).await;
+    let host = TestHost::start(&both);
+    leader.make_pools(&disks).await;
     make_volume(&leader).await;
-    publish(&leader, host.host, 1).await;
+    leader.publish(host.host, 1).await;
     // The standby is warm: it knows the same, and says who leads.
     standby.until("the publication", published).await;
     let alive = |seen: &Seen<'_>| {
@@ -320,7 +204,7 @@ async fn leader_and_standby<S: Store + Clone + 'static>(store: S) {
     let (leads, lead) = standby.until("living nodes", alive).await;
     assert_eq!((leads, lead.is_taken), (false, true));
     assert_eq!(lead.address, Some(format!("http://{}", both[0])));
-    let (volume, size) = (volume(), Bytes::gib(2));
+    let (volume, size) = (VOLUME, Bytes::gib(2));
     let request = Request::ResizeVolume { volume, size };
     assert_eq!(standby.handle.ask(request.clone()).await, Err(Refusal::NotLeading));
     leader.kill().await;
@@ -354,9 +238,9 @@ async fn a_standby_takes_over_when_the_leader_is_killed_on_etcd() {
 #[tokio::test]
 async fn a_leader_that_stops_gives_the_lead_away_at_once() {
     let store = Memory::default();
-    let leader = Running::start(store.clone(), listener().await);
+    let leader = TestController::start(store.clone(), listener().await);
     leader.leads().await;
-    let standby = Running::start(store.clone(), listener().await);
+    let standby = TestController::start(store.clone(), listener().await);
     standby.until("the leader", |i| i.lead.is_taken.then_some(())).await;
     leader.end().await;
     // Less than the lease, with room for a slow machine.
@@ -372,13 +256,13 @@ async fn a_controller_goes_on_after_its_etcd_was_restarted() {
     let mut member = conformance::etcd::Member::alone(&etcd, &[]);
     let config = etcd::Config::new(vec![member.endpoint()], "/holdfast/test/".into());
     let store = Etcd::connect(&config).await.unwrap();
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let _engines = start_all(&disks, &[controller.address]).await;
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let _engines = TestEngine::start_all(&disks, &[controller.address]).await;
     controller.leads().await;
-    make_pools(&controller, &disks).await;
+    controller.make_pools(&disks).await;
     tokio::task::block_in_place(|| member.restart());
-    let volume = volume();
+    let volume = VOLUME;
     let spec = VolumeSpec { size: Bytes::gib(1), replicas: 3, ..VolumeSpec::default() };
     let create = |name: &str| Request::CreateVolume {
         id: volume,

@@ -34,10 +34,10 @@ async fn done(client: &Client, words: &str) -> String {
 #[tokio::test]
 async fn an_operator_makes_publishes_resizes_cordons_and_deletes() {
     let store = Memory::default();
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let _engines = start_all(&disks, &[controller.address]).await;
-    let host = Host::start(7, &[controller.address]);
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let _engines = TestEngine::start_all(&disks, &[controller.address]).await;
+    let host = TestHost::start(&[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
@@ -87,9 +87,9 @@ async fn an_operator_makes_publishes_resizes_cordons_and_deletes() {
 #[tokio::test]
 async fn why_leads_from_a_volume_to_the_machine_and_the_next_step() {
     let store = Memory::default();
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let mut engines = start_all(&disks, &[controller.address]).await;
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let mut engines = TestEngine::start_all(&disks, &[controller.address]).await;
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;

@@ -4,11 +4,11 @@ use rest::{
     Answer, Client, ClientError, EventShown, PoolPut, PublicationPut, VolumePut, VolumeShown,
 };
 
-use super::{engines::Engine, *};
+use super::*;
 
 const PUT: hyper::Method = hyper::Method::PUT;
 
-pub async fn serve<S: Store + Clone + 'static>(controller: &Running, store: S) -> Client {
+pub async fn serve<S: Store + Clone + 'static>(controller: &TestController, store: S) -> Client {
     let listener = listener().await;
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let served = controller::Served { handle: controller.handle.clone(), store };
@@ -28,10 +28,10 @@ fn done<T: std::fmt::Debug>(answer: Result<Answer<T>, ClientError>) -> T {
 async fn a_volume_is_made_and_published_over_rest() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path()).await;
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let _engines = start_all(&disks, &[controller.address]).await;
-    let host = Host::start(7, &[controller.address]);
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let _engines = TestEngine::start_all(&disks, &[controller.address]).await;
+    let host = TestHost::start(&[controller.address]);
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
@@ -70,15 +70,15 @@ async fn a_standby_over_rest_reads_and_passes_on() {
     let rest_listener = listener().await;
     let address = format!("http://{}", rest_listener.local_addr().unwrap());
     let settings = Settings { address: Some(address.clone()), ..Settings::default() };
-    let leader = Running::start_with(store.clone(), listener().await, &settings);
+    let mut leader = TestController::start_with(store.clone(), listener().await, &settings);
     let served = controller::Served { handle: leader.handle.clone(), store: store.clone() };
     tokio::spawn(rest::serve(rest_listener, served, leader.stop.clone()));
     leader.leads().await;
-    let standby = Running::start(store.clone(), listener().await);
+    let standby = TestController::start(store.clone(), listener().await);
     let client = serve(&standby, store.clone()).await;
     standby.until("the leader", |i| i.lead.is_taken.then_some(())).await;
-    let disk = Disk::default();
-    let _engine = Engine::start(1, &disk, &[leader.address, standby.address]).await;
+    let disk = TestDisk::default();
+    let _engine = TestEngine::start(1, &disk, &[leader.address, standby.address]).await;
     standby.until("a node", |i| (!i.world.nodes.is_empty()).then_some(())).await;
     let cordoned: rest::NodeShown =
         done(client.change::<(), _>(PUT, "/v1/nodes/n1/cordon", None, None).await);
@@ -95,9 +95,9 @@ async fn a_standby_over_rest_reads_and_passes_on() {
 async fn the_store_knows_at_once_and_an_engine_follows() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path()).await;
-    let controller = Running::start(store.clone(), listener().await);
-    let disks = <[Disk; 3]>::default();
-    let killed = start_all(&disks, &[controller.address]).await;
+    let controller = TestController::start(store.clone(), listener().await);
+    let disks = <[TestDisk; 3]>::default();
+    let killed = TestEngine::start_all(&disks, &[controller.address]).await;
     let client = serve(&controller, store.clone()).await;
     controller.leads().await;
     controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
@@ -109,7 +109,7 @@ async fn the_store_knows_at_once_and_an_engine_follows() {
     let read: rest::PoolShown = client.get("/v1/pools/p1").await.unwrap();
     assert_eq!(read.pool, pool.pool);
     assert_ne!(read.status.status.health, rest::Health::Healthy);
-    let _engines = start_all(&disks, &[controller.address]).await;
+    let _engines = TestEngine::start_all(&disks, &[controller.address]).await;
     let path = "/v1/pools/p1?wait=available&timeout=30s";
     let followed: rest::PoolShown = client.get(path).await.unwrap();
     assert_eq!(followed.status.status.health, rest::Health::Healthy);

@@ -92,24 +92,7 @@ impl World {
     }
 
     async fn fill(&self) -> Result<()> {
-        let work = |mut client: Client| {
-            let step = u32::try_from(client.attached().max_transfer / block::BLOCK)?;
-            let data = block::Buffer::copy_of(&vec![0x5a; step as usize * block::BLOCK]);
-            for start in (0..client.blocks()).step_by(step as usize) {
-                let blocks = step.min(u32::try_from(client.blocks() - start)?);
-                let data = data.slice(0..blocks as usize * block::BLOCK);
-                let extent = block::Extent::new(start, blocks);
-                let answer = client.run(nvme::Op::Write {
-                    extent,
-                    data,
-                    durability: block::Durability::Volatile,
-                })?;
-                anyhow::ensure!(answer.is_ok(), "{answer:?}");
-            }
-            anyhow::ensure!(client.run(nvme::Op::Flush)?.is_ok());
-            Ok(())
-        };
-        self.host(work).await
+        self.host(|mut client| Ok(disk::bench::fill(&mut client)?)).await
     }
 
     /// Something that a host does, on a thread of its own.

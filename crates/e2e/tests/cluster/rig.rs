@@ -6,10 +6,11 @@ use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use disk::{Client, Options, Uri};
 use e2e::{
     brain::{Brain, Seen},
+    in_process,
     plan::{Plan, Seat, VOLUME, node, replica_of},
     work::{Host, Seen as Work},
 };
-use engine::{Engine, InjectedFault as Fault, Records, Settings, start};
+use engine::{Engine, InjectedFault as Fault, Settings, start};
 use model::{Bytes, Millis, NodeId};
 use nvme::{
     Code, Op, Vendor, VendorData,
@@ -41,7 +42,7 @@ impl Rig {
 
     /// A replica on a disk of each of these sizes.
     pub async fn on_disks_of(sizes: &[Bytes]) -> Self {
-        log();
+        in_process::log("E2E_LOG");
         let replicas = sizes.len();
         let folder = tempfile::tempdir().unwrap();
         let disks: Vec<PathBuf> =
@@ -85,20 +86,14 @@ impl Rig {
         let at = self.at(wanted);
         let times = mirror::Times { idle: Millis(1_000), ..mirror::Times::default() };
         let settings = Settings {
-            node: wanted,
-            name: format!("n{at}"),
             listen: self.addresses[at],
             advertise: Some(self.wires[at].address.to_string()),
-            admin: None,
             controllers: vec![self.brain.address.clone()],
-            keyring: None,
             disks: vec![self.disks[at].clone()],
-            records: Records::Controllers,
-            backend: uring::Backend::Auto,
             takes_faults: true,
             checks_loopback: true,
             times,
-            throttle: mirror::Throttle::default(),
+            ..Settings::new(wanted, format!("n{at}"))
         };
         self.engines[at] = Some(start(settings, Vec::new()).await.unwrap());
     }
@@ -216,14 +211,4 @@ impl Rig {
 
 fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-fn log() {
-    let level = match std::env::var("E2E_LOG").as_deref() {
-        Ok("debug") => tracing::Level::DEBUG,
-        Ok(_) => tracing::Level::INFO,
-        Err(_) => tracing::Level::ERROR,
-    };
-    // Another test may have set it.
-    let _ = tracing_subscriber::fmt().with_max_level(level).with_test_writer().try_init();
 }

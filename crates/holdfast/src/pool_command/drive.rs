@@ -204,12 +204,5 @@ impl Medium {
 }
 
 fn code(error: &uring::IoError) -> IoError {
-    const EIO: i32 = 5;
-    let code = match error {
-        uring::IoError::Os(error) => error.raw_os_error().unwrap_or(EIO),
-        uring::IoError::Unsupported => 95,
-        uring::IoError::NoSpace => 28,
-        _ => EIO,
-    };
-    IoError { code }
+    IoError { code: error.code() }
 }

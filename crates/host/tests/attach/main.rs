@@ -8,11 +8,12 @@ mod strangers;
 use std::time::{Duration, Instant};
 
 use disk::{Client, Options, PathState, Uri};
+use e2e::in_process::VOLUME;
 use model::PathHealth;
 
 use crate::{
     nbd::{Nbd, Work, check, pattern},
-    rig::{Rig, VOLUME, node},
+    rig::{Rig, node},
 };
 
 /// With default timers and a machine that does other things, too.

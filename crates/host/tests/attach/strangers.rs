@@ -5,10 +5,11 @@
 use std::{net::SocketAddr, time::Duration};
 
 use disk::{Client, ClientError, Options, Uri};
+use e2e::in_process::VOLUME;
 use model::{HostId, ReplicaId, nqn};
 use uuid::Uuid;
 
-use crate::rig::{Rig, VOLUME, node};
+use crate::rig::{Rig, node};
 
 /// Enough for several tries.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,6 +1,6 @@
 //! One host at a time.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 
 use model::{Access, Bytes, Epoch, HostStage, TargetHealth, TargetSeen};
 
@@ -46,13 +46,8 @@ fn a_target_really_has_sessions_of_one_host() {
     let scene = Scene::serving();
     let mut machines = Machines::of(&scene.records);
     let mut target = TargetSeen {
-        epoch: Epoch(1),
-        health: TargetHealth::Serving,
-        size: Bytes::gib(1),
         hosts: BTreeSet::from([host(1)]),
-        children: BTreeMap::new(),
-        failed_snapshots: alloc::vec![],
-        taken_snapshots: BTreeMap::new(),
+        ..TargetSeen::new(Epoch(1), TargetHealth::Serving, Bytes::gib(1))
     };
     let targets = |machines: &mut Machines, target: &TargetSeen| {
         let inventory = machines.inventories.get_mut(&node(1)).unwrap();

@@ -1,6 +1,6 @@
 //! Causes of switchovers, and what the machines say of them.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 
 use model::{
     Bytes, Epoch, Extra, Switchover, SwitchoverCause, SwitchoverStage, TargetHealth, TargetSeen,
@@ -57,15 +57,7 @@ fn a_target_that_serves_is_not_given_up() {
     must_name(NAME, &judged(&scene, &moved, &machines));
     must_name(NAME, &judged(&scene, &begin(&scene, SwitchoverCause::ProcessGone), &machines));
     for (health, is_false) in [(TargetHealth::Serving, true), (TargetHealth::Fenced, false)] {
-        let seen = TargetSeen {
-            epoch: Epoch(1),
-            health,
-            size: Bytes::gib(1),
-            hosts: BTreeSet::new(),
-            children: BTreeMap::new(),
-            failed_snapshots: alloc::vec![],
-            taken_snapshots: BTreeMap::new(),
-        };
+        let seen = TargetSeen::new(Epoch(1), health, Bytes::gib(1));
         machines.inventories.get_mut(&node(1)).unwrap().targets.insert(VOLUME, seen);
         assert_eq!(!judged(&scene, &moved, &machines).is_empty(), is_false);
     }

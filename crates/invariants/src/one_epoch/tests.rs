@@ -1,7 +1,5 @@
 //! How epochs are issued, used and left.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
 use model::{Bytes, Epoch, TargetHealth, TargetSeen, TargetStage};
 
 use crate::{
@@ -94,15 +92,7 @@ fn no_epoch_runs_on_two_nodes() {
     let scene = Scene::serving();
     let mut machines = Machines::of(&scene.records);
     for (number, epoch) in [(1, 1), (2, 2), (3, 1)] {
-        let target = TargetSeen {
-            epoch: Epoch(epoch),
-            health: TargetHealth::Serving,
-            size: Bytes::gib(1),
-            hosts: BTreeSet::new(),
-            children: BTreeMap::new(),
-            failed_snapshots: alloc::vec![],
-            taken_snapshots: BTreeMap::new(),
-        };
+        let target = TargetSeen::new(Epoch(epoch), TargetHealth::Serving, Bytes::gib(1));
         assert_eq!(check_seen(&scene.records, &machines.seen()), []);
         machines.inventories.get_mut(&node(number)).unwrap().targets.insert(VOLUME, target);
     }

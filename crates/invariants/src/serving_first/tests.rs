@@ -1,7 +1,5 @@
 //! What a target says of itself.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
 use model::{Bytes, Epoch, InstanceId, TargetHealth, TargetSeen, TargetStage};
 
 use crate::{
@@ -21,15 +19,7 @@ fn a_target_serves_before_it_is_called_serving() {
     let commit = scene.apply(scene.leader, &scene.stage(TargetStage::Serving));
     must_name(NAME, &check_commit_seen(&scene.records, &commit, &machines.seen()));
     let mut report = |health: TargetHealth| {
-        let seen = TargetSeen {
-            epoch: Epoch(2),
-            health,
-            size: Bytes::gib(1),
-            hosts: BTreeSet::new(),
-            children: BTreeMap::new(),
-            failed_snapshots: alloc::vec![],
-            taken_snapshots: BTreeMap::new(),
-        };
+        let seen = TargetSeen::new(Epoch(2), health, Bytes::gib(1));
         let inventory = machines.inventories.get_mut(&node(2)).unwrap();
         inventory.targets.insert(VOLUME, seen);
         check_commit_seen(&scene.records, &commit, &machines.seen())

@@ -1,6 +1,6 @@
 //! The way of a switchover.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 
 use model::{
     Buried, Bytes, Epoch, Extra, Switchover, SwitchoverCause, SwitchoverStage, TargetHealth,
@@ -118,15 +118,7 @@ fn old_targets_stay_until_the_hosts_have_moved() {
     }
     scene.legal(&to(&scene, SwitchoverStage::ReplacePath { epoch: Epoch(2) }));
     let mut machines = Machines::of(&scene.records);
-    let seen = TargetSeen {
-        epoch: Epoch(2),
-        health: TargetHealth::Serving,
-        size: Bytes::gib(1),
-        hosts: BTreeSet::new(),
-        children: BTreeMap::new(),
-        failed_snapshots: alloc::vec![],
-        taken_snapshots: BTreeMap::new(),
-    };
+    let seen = TargetSeen::new(Epoch(2), TargetHealth::Serving, Bytes::gib(1));
     let target = machines.inventories.get_mut(&node(2)).unwrap();
     target.targets.insert(VOLUME, seen);
     let writes = to(&scene, SwitchoverStage::DeleteTarget { epoch: Epoch(2) });

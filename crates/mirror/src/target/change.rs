@@ -16,7 +16,7 @@ use pool::Absent;
 
 use super::{
     Output, Phase, StoreAnswer, StoreRequest, Target, Turn,
-    child::{Purpose, Stand},
+    child::{Child, Purpose, Stand},
     join::Join,
 };
 use crate::{
@@ -254,19 +254,20 @@ impl<D: Clone> Target<D> {
 
     /// It knows, or it is gone and need not.
     pub(super) fn roster_known(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
-        if let Some(Change::Rosters { waiting, cause }) = &mut self.change {
+        if let Some(Change::Rosters { waiting, .. }) = &mut self.change {
             waiting.remove(slot);
             if waiting.is_empty() {
-                let cause = *cause;
                 self.change = None;
-                self.rosters_done(turn, cause);
+                self.rosters_done(turn);
             }
         }
     }
 
-    fn rosters_done(&mut self, turn: &mut Turn<'_, D>, cause: Cause) {
+    fn rosters_done(&mut self, turn: &mut Turn<'_, D>) {
         self.release_leaving(turn);
-        if let Cause::Full(slot) = cause {
+        // Also those whose own round was broken off because a survivor was lost in it: this one
+        // told everybody what they lack.
+        for slot in self.slots_where(Child::awaits_greeting) {
             self.greet(turn, slot);
         }
         self.retry_reads(turn);

@@ -215,6 +215,14 @@ impl<D> Child<D> {
     }
 }
 
+impl<D> Child<D> {
+    /// It returned and is told who else is absent as soon as the survivors know what it lacks.
+    pub(super) fn awaits_greeting(&self) -> bool {
+        let is_greeted = self.sent.values().any(|sent| sent.purpose == Purpose::Greet);
+        self.stand == Stand::Greeting && !is_greeted
+    }
+}
+
 impl<D: Clone> Child<D> {
     /// Sent now, or when the connection is back.
     pub(super) fn send(&mut self, turn: &mut Turn<'_, D>, purpose: Purpose, request: Request<D>) {

@@ -345,7 +345,9 @@ impl<D: Clone> Target<D> {
             }
             child.dropped = None;
         }
-        let counting = self.groups.counting;
+        // One that is lost, but not excluded yet, comes back to the next target only: its exclusion
+        // may wait for the last one, as that waits for it.
+        let counting = self.groups.counting.without(self.lost);
         let is_dead = |slot| self.children.get(slot).is_none_or(|child| child.is_reborn);
         if counting.iter().all(is_dead) {
             self.fail(turn, "every healthy replica restarted");

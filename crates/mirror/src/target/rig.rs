@@ -1,6 +1,6 @@
-//! A target with one copy and a store that may be away.
+//! A target, replicas that answer when a test lets them, and a store that may be away.
 
-use alloc::{boxed::Box, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, string::String, vec, vec::Vec};
 
 use model::{
     AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
@@ -15,6 +15,8 @@ use crate::{
 
 pub(super) const REPLICA: ReplicaId = ReplicaId::from_u128(1);
 const HOST: HostId = HostId::from_u128(2);
+const NODE: NodeId = NodeId::from_u128(3);
+const INSTANCE: InstanceId = InstanceId::from_u128(4);
 
 pub(super) struct World {
     pub(super) target: Target<()>,
@@ -22,28 +24,37 @@ pub(super) struct World {
     pub(super) store: Membership,
     pub(super) is_store_up: bool,
     intact: bool,
-    kept: Roster,
+    /// The roster that the replicas keep.
+    pub(super) kept: Roster,
     pub(super) replies: Vec<u64>,
     pub(super) closed: Vec<u64>,
     /// Regions that the replica was told are clean, one list after the other.
     pub(super) cleaned: Vec<Vec<u64>>,
-    /// What its copy answers to a snapshot; `None` while it does not answer.
-    pub(super) snapshot_answer: Option<Answer<()>>,
-    pub(super) unanswered: Vec<(u64, u64)>,
+    /// What replicas answer to a snapshot.
+    pub(super) snapshot_answer: Answer<()>,
+    /// Replicas that hang up instead of being fenced.
+    pub(super) refuses: BTreeSet<ReplicaId>,
+    /// Requests that are not answered before `answer_held`.
+    pub(super) holds: fn(&Request<()>) -> bool,
+    /// Of those: replica, session, tag.
+    pub(super) held: Vec<(ReplicaId, u64, u64)>,
 }
 
 pub(super) fn reserved(lasts: bool) -> Reserved {
     Reserved { lasts, state: String::from("01") }
 }
 
-fn item() -> TargetItem {
-    let node = NodeId::from_u128(3);
+fn item(store: &Membership) -> TargetItem {
+    let child = |replica: &ReplicaId| {
+        let (replica, node) = (*replica, NODE);
+        ChildItem { replica, node, rebuild: true, retire: false }
+    };
     TargetItem {
         epoch: Epoch(1),
-        instance: InstanceId::from_u128(4),
+        instance: INSTANCE,
         serve: true,
         size: Bytes(1 << 30),
-        children: vec![ChildItem { replica: REPLICA, node, rebuild: true, retire: false }],
+        children: store.children.keys().map(child).collect(),
         hosts: [HOST].into(),
         snapshots: Vec::new(),
     }
@@ -55,33 +66,9 @@ pub(super) fn serving(store: Membership, intact: bool) -> World {
 }
 
 /// The same with a replica that keeps this roster.
-pub(super) fn serving_from(mut store: Membership, intact: bool, kept: Roster) -> World {
-    store.epoch = Epoch(1);
-    let seat = Seat {
-        volume: store.volume,
-        instance: InstanceId::from_u128(4),
-        node: NodeId::from_u128(3),
-        times: Times::default(),
-        geometry: Geometry::default(),
-        throttle: Throttle::default(),
-    };
-    let (now, mut out) = (Time(1_000), Vec::new());
-    let target = Target::start(seat, item(), now, &mut out);
-    let (replies, closed) = (Vec::new(), Vec::new());
-    let cleaned = Vec::new();
-    let mut world = World {
-        target,
-        now,
-        store,
-        is_store_up: true,
-        intact,
-        kept,
-        replies,
-        closed,
-        cleaned,
-        snapshot_answer: Some(Answer::Done),
-        unanswered: Vec::new(),
-    };
+pub(super) fn serving_from(store: Membership, intact: bool, kept: Roster) -> World {
+    let (mut world, out) = World::started(store);
+    (world.intact, world.kept) = (intact, kept);
     world.follow(out);
     world.later(Millis(5_000));
     assert_eq!(*world.target.phase(), Phase::Serving);
@@ -92,6 +79,38 @@ pub(super) fn serving_from(mut store: Membership, intact: bool, kept: Roster) ->
 }
 
 impl World {
+    /// A target of every replica of the record, and what it asks for first: to be followed once
+    /// the world is as the test wants it.
+    pub(super) fn started(mut store: Membership) -> (Self, Vec<Output<()>>) {
+        store.epoch = Epoch(1);
+        let seat = Seat {
+            volume: store.volume,
+            instance: INSTANCE,
+            node: NODE,
+            times: Times::default(),
+            geometry: Geometry::default(),
+            throttle: Throttle::default(),
+        };
+        let (now, mut out) = (Time(1_000), Vec::new());
+        let target = Target::start(seat, item(&store), now, &mut out);
+        let world = Self {
+            target,
+            now,
+            store,
+            is_store_up: true,
+            intact: true,
+            kept: Roster(1),
+            replies: Vec::new(),
+            closed: Vec::new(),
+            cleaned: Vec::new(),
+            snapshot_answer: Answer::Done,
+            refuses: BTreeSet::new(),
+            holds: |_| false,
+            held: Vec::new(),
+        };
+        (world, out)
+    }
+
     pub(super) fn tell(&mut self, input: Input<()>) {
         let mut out = Vec::new();
         self.target.handle(self.now, input, &mut out);
@@ -103,19 +122,11 @@ impl World {
         self.tell(Input::Tick);
     }
 
-    fn follow(&mut self, out: Vec<Output<()>>) {
+    pub(super) fn follow(&mut self, out: Vec<Output<()>>) {
         for output in out {
             match output {
                 Output::Send { child, session, tag, request } => {
-                    if let Request::Clean { regions } = &request {
-                        self.cleaned.push(regions.clone());
-                    }
-                    match self.answer(&request) {
-                        Some(answer) => {
-                            self.tell(Input::Answer { child, session, tag, answer });
-                        }
-                        None => self.unanswered.push((session, tag)),
-                    }
+                    self.hear(child, session, tag, &request);
                 }
                 Output::AskStore(StoreRequest::Read) => {
                     self.ask(StoreAnswer::Record(self.store.clone()));
@@ -145,30 +156,42 @@ impl World {
         self.tell(Input::Store(answer));
     }
 
-    fn answer(&self, request: &Request<()>) -> Option<Answer<()>> {
-        match request {
-            Request::Fence { .. } => {}
-            Request::Snapshot(_) => return self.snapshot_answer.clone(),
-            _ => return Some(Answer::Done),
+    fn hear(&mut self, child: ReplicaId, session: u64, tag: u64, request: &Request<()>) {
+        if (self.holds)(request) {
+            return self.held.push((child, session, tag));
         }
-        let instance = InstanceId::from_u128(5);
-        let roster = self.kept;
-        let (header, snapshots) = (Header { roster, ..Header::default() }, Vec::new());
-        let state = State { instance, header, intact: self.intact, snapshots };
-        Some(Answer::Fenced(Box::new(state)))
+        let answer = match request {
+            Request::Fence { .. } if self.refuses.contains(&child) => {
+                return self.tell(Input::ChildClosed { child, session });
+            }
+            Request::Fence { .. } => {
+                let instance = InstanceId::from_u128(5);
+                let header = Header { roster: self.kept, ..Header::default() };
+                let (intact, snapshots) = (self.intact, Vec::new());
+                Answer::Fenced(Box::new(State { instance, header, intact, snapshots }))
+            }
+            Request::Snapshot(_) => self.snapshot_answer.clone(),
+            Request::Clean { regions } => {
+                self.cleaned.push(regions.clone());
+                Answer::Done
+            }
+            _ => Answer::Done,
+        };
+        self.tell(Input::Answer { child, session, tag, answer });
     }
 
-    /// The copy takes the snapshot at last.
-    pub(super) fn answer_snapshots(&mut self) {
-        for (session, tag) in core::mem::take(&mut self.unanswered) {
-            self.tell(Input::Answer { child: REPLICA, session, tag, answer: Answer::Done });
+    /// What was held is answered at last, and nothing more is held.
+    pub(super) fn answer_held(&mut self) {
+        self.holds = |_| false;
+        for (child, session, tag) in core::mem::take(&mut self.held) {
+            self.tell(Input::Answer { child, session, tag, answer: Answer::Done });
         }
     }
 
     pub(super) fn want_snapshot(&mut self, attempt: AttemptId) {
         let (snapshot, name) = (SnapshotId::from_u128(6), String::from("s"));
         let snapshots = vec![SnapshotItem { snapshot, name, attempt }];
-        self.tell(Input::Config(TargetItem { snapshots, ..item() }));
+        self.tell(Input::Config(TargetItem { snapshots, ..item(&self.store) }));
     }
 
     pub(super) fn reserve(&mut self, session: u64, tag: u64) {

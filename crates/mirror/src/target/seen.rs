@@ -91,7 +91,7 @@ impl<D: Clone> Target<D> {
     }
 
     /// Hosts with a connection, or with a command that is not drained.
-    fn attached(&self) -> BTreeSet<HostId> {
+    pub fn attached(&self) -> BTreeSet<HostId> {
         let mut hosts = self.hosts.all();
         hosts.extend(self.ops.values().filter_map(|op| op.host));
         hosts

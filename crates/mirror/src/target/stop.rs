@@ -46,8 +46,12 @@ impl<D: Clone> Target<D> {
             return;
         }
         if self.record.resync_source.is_some() {
-            // Replicas may differ: the next target goes on with the recovery.
-            self.end(turn, Phase::Stopped);
+            // Replicas may differ: the next target goes on with the recovery. The record is given
+            // back all the same: a controller that hears first that the target is gone, and later
+            // that it had claimed the record, would take it for one that never did.
+            let mut wanted = self.record_to_change();
+            wanted.owner = None;
+            self.commit(turn, Asked { wanted, cause: Cause::Stop });
             return;
         }
         let healthy: Slots =

@@ -108,6 +108,21 @@ impl World {
         known.into_iter().flat_map(|_| self.index.volumes_of_host(id)).collect()
     }
 
+    /// As [`World::forget_host_seen`]: what a node's last process had admitted, and which config it
+    /// had, says nothing about the one that runs.
+    pub fn forget_node_seen(&mut self, id: NodeId) -> Touched {
+        let mut touched = Touched::new();
+        let view = self.nodes.get_mut(&id);
+        if view.and_then(|view| view.inventory.take()).is_none() {
+            return touched;
+        }
+        self.forget_pools_seen(id);
+        touched.insert(Subject::Node(id));
+        self.touch_all_on(id, &mut touched);
+        self.reorder_pools_of(id);
+        touched
+    }
+
     /// Sets what is believed of a node's life.
     pub fn judge_node(&mut self, id: NodeId, liveness: Liveness) -> Touched {
         let mut touched = Touched::new();

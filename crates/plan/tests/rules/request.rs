@@ -362,11 +362,8 @@ fn a_pool_is_created_on_a_known_node_that_stays() {
             name: "a2".into(),
             labels: Labels::new(),
             spec: PoolSpec {
-                node: scene.names.node("a"),
-                disks: vec![disk.into()],
-                deleting: false,
-                forgotten: false,
                 extra: model::Extra::new(),
+                ..PoolSpec::new(scene.names.node("a"), vec![disk.into()])
             },
         }
     };
@@ -464,13 +461,7 @@ fn an_id_that_a_node_has_yet_to_bury_is_not_used_again() {
         id: scene.names.pool("a1"),
         name: "new".into(),
         labels: [].into(),
-        spec: model::PoolSpec {
-            node: scene.names.node("a"),
-            disks: vec!["/dev/sda".into()],
-            deleting: false,
-            forgotten: false,
-            extra: [].into(),
-        },
+        spec: model::PoolSpec::new(scene.names.node("a"), vec!["/dev/sda".into()]),
     };
     let words = "conflict: id a1 was used before, and node a has yet to remove that: make a new id";
     check("node a; tombstone a: pool a1", make, words);

@@ -152,13 +152,7 @@ fn tombstones_outlast_a_node_record_that_cannot_be_read() {
         id: scene.names.pool("b1"),
         name: "new".into(),
         labels: [].into(),
-        spec: model::PoolSpec {
-            node: scene.names.node("a"),
-            disks: vec!["/dev/sda".into()],
-            deleting: false,
-            forgotten: false,
-            extra: [].into(),
-        },
+        spec: model::PoolSpec::new(scene.names.node("a"), vec!["/dev/sda".into()]),
     };
     let refusal = admit(&scene.world, &create(&scene), None).unwrap_err();
     assert!(matches!(refusal, Refusal::Conflict { .. }), "{refusal}");

@@ -1,10 +1,10 @@
 //! What a simulated disk holds: all bytes in a row, or only the blocks that were written.
 
-use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
+use alloc::{collections::BTreeMap, vec, vec::Vec};
 
 use block::{BLOCK, Buffer};
 
-use super::SECTOR;
+use super::{ALL_SECTORS, SECTOR};
 use crate::codec::index;
 
 #[derive(Clone, Debug)]
@@ -14,7 +14,8 @@ pub(super) enum Contents {
         len: usize,
         /// What a block holds that was never written.
         blank: u8,
-        blocks: BTreeMap<usize, Box<[u8; BLOCK]>>,
+        /// Shared with whoever wrote them: nobody copies what only passes through.
+        blocks: BTreeMap<usize, Buffer>,
     },
 }
 
@@ -64,12 +65,18 @@ impl Contents {
             Self::Dense(bytes) => bytes.get(offset..offset + len).map(Buffer::copy_of),
             Self::Sparse { len: end, .. } if offset + len > *end => None,
             Self::Sparse { blank, blocks, .. } => {
+                if len == BLOCK
+                    && offset.is_multiple_of(BLOCK)
+                    && let Some(block) = blocks.get(&(offset / BLOCK))
+                {
+                    return Some(block.clone());
+                }
                 let mut read = vec![*blank; len];
                 let first = offset / BLOCK;
                 for (block, data) in blocks.range(first..(offset + len).div_ceil(BLOCK)) {
                     let start = (block * BLOCK).max(offset);
                     let end = ((block + 1) * BLOCK).min(offset + len);
-                    let part = &data[start - block * BLOCK..end - block * BLOCK];
+                    let part = &data.bytes()[start - block * BLOCK..end - block * BLOCK];
                     read[start - offset..end - offset].copy_from_slice(part);
                 }
                 Some(Buffer::copy_of(&read))
@@ -77,23 +84,39 @@ impl Contents {
         }
     }
 
-    /// Within one block, or whole blocks.
+    /// One whole block.
+    pub(super) fn put(&mut self, block: usize, data: &Buffer) {
+        match self {
+            Self::Dense(all) => all[block * BLOCK..][..BLOCK].copy_from_slice(data.bytes()),
+            Self::Sparse { len, blocks, .. } => {
+                assert!((block + 1) * BLOCK <= *len, "writes end before the disk does");
+                blocks.insert(block, data.clone());
+            }
+        }
+    }
+
+    /// Within one block.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         match self {
             Self::Dense(all) => all[offset..offset + bytes.len()].copy_from_slice(bytes),
             Self::Sparse { len, blank, blocks } => {
                 assert!(offset + bytes.len() <= *len, "writes end before the disk does");
-                let (mut at, mut rest) = (offset, bytes);
-                while !rest.is_empty() {
-                    let within = at % BLOCK;
-                    let (part, after) = rest.split_at(rest.len().min(BLOCK - within));
-                    let blank = *blank;
-                    let block =
-                        blocks.entry(at / BLOCK).or_insert_with(|| Box::new([blank; BLOCK]));
-                    block[within..within + part.len()].copy_from_slice(part);
-                    (at, rest) = (at + part.len(), after);
-                }
+                let old = blocks.get(&(offset / BLOCK));
+                let mut block = old.map_or_else(|| vec![*blank; BLOCK], |old| old.bytes().to_vec());
+                block[offset % BLOCK..][..bytes.len()].copy_from_slice(bytes);
+                blocks.insert(offset / BLOCK, Buffer::copy_of(&block));
             }
+        }
+    }
+
+    /// The sectors of a block that are set in the mask.
+    pub(super) fn put_sectors(&mut self, block: usize, data: &Buffer, sectors: u8) {
+        if sectors == ALL_SECTORS {
+            return self.put(block, data);
+        }
+        for sector in (0..BLOCK / SECTOR).filter(|sector| sectors & 1 << sector != 0) {
+            let part = &data.bytes()[sector * SECTOR..][..SECTOR];
+            self.write(block * BLOCK + sector * SECTOR, part);
         }
     }
 
@@ -104,12 +127,23 @@ impl Contents {
         self.write(offset, &[byte]);
     }
 
-    pub(super) fn copy_sector(&self, sector: usize, to: &mut Self) {
-        if let (Self::Dense(from), Self::Dense(to)) = (self, &mut *to) {
-            let place = sector * SECTOR..(sector + 1) * SECTOR;
-            to[place.clone()].copy_from_slice(&from[place]);
-        } else if let Some(data) = self.read(sector * SECTOR, SECTOR) {
-            to.write(sector * SECTOR, data.bytes());
+    pub(super) fn copy_block(&self, block: usize, to: &mut Self) {
+        match (self, &mut *to) {
+            (Self::Dense(from), Self::Dense(to)) => {
+                let place = block * BLOCK..(block + 1) * BLOCK;
+                to[place.clone()].copy_from_slice(&from[place]);
+            }
+            (Self::Sparse { blocks, .. }, Self::Sparse { blocks: to, .. }) => {
+                match blocks.get(&block) {
+                    Some(data) => to.insert(block, data.clone()),
+                    None => to.remove(&block),
+                };
+            }
+            _ => {
+                if let Some(data) = self.read(block * BLOCK, BLOCK) {
+                    to.put(block, &data);
+                }
+            }
         }
     }
 }
@@ -123,7 +157,8 @@ mod tests {
         let (mut dense, mut sparse) = (Contents::dense(8), Contents::sparse(8));
         for contents in [&mut dense, &mut sparse] {
             contents.fill(0xa5);
-            contents.write(BLOCK, &[7; 2 * BLOCK]);
+            contents.put(1, &Buffer::copy_of(&[7; BLOCK]));
+            contents.put_sectors(2, &Buffer::copy_of(&[7; BLOCK]), 0b1010_0110);
             contents.write(5 * BLOCK + SECTOR, &[9; SECTOR]);
             contents.change(6 * BLOCK + 1, |byte| *byte ^= 1);
         }

@@ -79,6 +79,43 @@ fn a_new_process_of_a_host_ends_what_its_predecessor_reported() {
     assert!(!reported(&reconciler));
 }
 
+/// HA-3: an engine that was started anew has admitted nothing and has no config, also where nobody
+/// could put it on record: a target that waits for it waits on.
+#[test]
+fn a_new_process_of_a_node_ends_what_its_predecessor_reported() {
+    let (node, first, second) = (NodeId::from_u128(1), instance(1), instance(2));
+    let mut reconciler = Reconciler::new(Config::new(instance(9), 1));
+    let record = model::Node {
+        meta: Meta::new(node, "n", Time(0)),
+        spec: model::NodeSpec::default(),
+        layout: model::NodeLayout { instance: Some(first), ..model::NodeLayout::default() },
+    };
+    let entry = Entry {
+        key: Key::Node(node).to_string(),
+        value: Record::Node(record.into()).encode(),
+        created: Revision(1),
+        modified: Revision(1),
+        lease: None,
+    };
+    let entries = alloc::vec![entry];
+    reconciler.handle(Time(0), Event::Loaded { entries, revision: Revision(1) });
+    let inventory = Inventory {
+        node,
+        instance: first,
+        generation: Revision(1),
+        sequence: 1,
+        pools: BTreeMap::new(),
+        replicas: BTreeMap::new(),
+        targets: BTreeMap::new(),
+        devices: alloc::vec![],
+    };
+    reconciler.handle(Time(1), Event::Inventory(inventory.into()));
+    let reported = |reconciler: &Reconciler| reconciler.world.nodes[&node].inventory.is_some();
+    assert!(reported(&reconciler));
+    reconciler.handle(Time(2), Event::Heartbeat { node, instance: second });
+    assert!(!reported(&reconciler));
+}
+
 /// RS-4: a process that registered while this controller heard nothing of the store is the one that
 /// counts once the store is read anew; its predecessor is not put on record again.
 #[test]

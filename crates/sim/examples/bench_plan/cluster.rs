@@ -147,13 +147,7 @@ impl Shape {
             };
             let mut pool = Pool {
                 meta: Meta::new(pool_id(index), format!("p{index}"), Time(1)),
-                spec: PoolSpec {
-                    node: node_id(index),
-                    disks: vec!["/dev/sdb".into()],
-                    deleting: false,
-                    forgotten: false,
-                    extra: Extra::new(),
-                },
+                spec: PoolSpec::new(node_id(index), vec!["/dev/sdb".into()]),
                 layout: PoolLayout::default(),
             };
             pool.layout.stage = PoolStage::Ready;
@@ -190,29 +184,17 @@ impl Shape {
             let id = volume.meta.id;
             for (copy, replica) in volume.layout.replicas.iter().enumerate() {
                 let seen = ReplicaSeen {
-                    volume: id,
-                    pool: replica.pool,
-                    health: ReplicaHealth::Online,
                     size: SIZE,
                     epoch: volume.layout.epoch,
                     roster: Roster(1),
-                    members: BTreeMap::new(),
-                    birth: None,
-                    snapshots: BTreeMap::new(),
-                    carried: None,
-                    instance: None,
+                    ..ReplicaSeen::new(id, replica.pool, ReplicaHealth::Online)
                 };
                 all[self.pool_of(index, copy)].replicas.insert(replica.id, seen);
             }
             if let Some(target) = &volume.layout.target {
                 let seen = TargetSeen {
-                    epoch: target.epoch,
-                    health: TargetHealth::Serving,
-                    size: SIZE,
                     hosts: BTreeSet::from([HOST]),
-                    children: BTreeMap::new(),
-                    failed_snapshots: vec![],
-                    taken_snapshots: BTreeMap::new(),
+                    ..TargetSeen::new(target.epoch, TargetHealth::Serving, SIZE)
                 };
                 all[self.pool_of(index, 0)].targets.insert(id, seen);
             }

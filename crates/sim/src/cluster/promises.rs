@@ -138,11 +138,16 @@ impl Cluster {
         for party in self.promises.steady_since.keys().filter(|party| self.is_steady(**party)) {
             match party {
                 Party::Node(node) => nodes.insert(*node),
-                Party::Host(host) => hosts.insert(*host),
+                Party::Host(host) => !self.has_just_lost_a_path(*host) && hosts.insert(*host),
                 _ => false,
             };
         }
         (nodes, hosts)
+    }
+
+    fn has_just_lost_a_path(&self, host: HostId) -> bool {
+        let process = self.hosts.get(&host).and_then(|machine| machine.process.as_ref());
+        process.is_some_and(|process| process.has_just_lost_a_path(self.now))
     }
 
     /// Up and in touch for so long that everybody must know.

@@ -1,8 +1,8 @@
 //! Finding out what became of a commit whose answer did not come.
 //!
 //! The keys are read until the outcome is certain: written as asked (it happened), or a compare
-//! that can never hold again (it did not, and a late copy of it cannot either). Else it is sent
-//! again, which is harmless: of two copies one is refused.
+//! that did not hold at some time since (it did not). Else it is sent again, which is harmless: of
+//! two copies one is refused.
 
 use std::rc::Rc;
 
@@ -18,6 +18,8 @@ pub(super) struct Pending {
     is_unknown: bool,
     /// A watch showed it: the revision at which it happened.
     seen: Option<Revision>,
+    /// A watch showed a change of what it compares, by somebody else.
+    is_overtaken: bool,
 }
 
 const LOOK_AGAIN: Millis = Millis(700);
@@ -25,7 +27,8 @@ const LOOK_AGAIN: Millis = Millis(700);
 impl Controller {
     pub(super) fn commit(&mut self, ctx: &mut Ctx<'_>, id: CommitId, txn: &Txn) {
         let txn = Rc::new(txn.encode());
-        let pending = Pending { txn: txn.clone(), is_unknown: false, seen: None };
+        let pending =
+            Pending { txn: txn.clone(), is_unknown: false, seen: None, is_overtaken: false };
         self.commits.insert(id, pending);
         self.ask(ctx, StoreOp::Commit(txn), Waiting::Commit(id));
         ctx.wake_in(CALL_TIMEOUT, Timer::Commit(id));
@@ -89,7 +92,7 @@ impl Controller {
             self.conclude(ctx, id, Outcome::Committed { revision });
             return;
         }
-        if pending.txn.holds(entries) {
+        if pending.txn.holds(entries) && !pending.is_overtaken {
             let txn = pending.txn.clone();
             self.ask(ctx, StoreOp::Commit(txn), Waiting::Commit(id));
             return;
@@ -110,6 +113,7 @@ impl Controller {
             if pending.txn.is_shown(&event.changes) {
                 pending.seen = Some(event.revision);
             }
+            pending.is_overtaken |= pending.txn.is_overtaken_by(&event.changes);
         }
     }
 }

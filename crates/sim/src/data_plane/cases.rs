@@ -1,6 +1,7 @@
 //! Failures by name, each with a host at work all the while, and what must be seen of them.
 
-use super::{Fault, Kind, PlannedFault, Report, Rules, Scene, run, run::Failure};
+use super::{Fault, PlannedFault, Report, Rules, Scene, run, run::Failure};
+use crate::Kind;
 
 /// A failure of the list of those that are expected, with real data.
 #[derive(Clone, Copy, Debug)]

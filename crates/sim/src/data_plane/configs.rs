@@ -114,13 +114,7 @@ fn volume_part(volume: VolumeId) -> VolumePart {
 
 fn pool_item(node: usize, disk: usize) -> PoolItem {
     let (id, disks) = (pool_id(node, disk), vec![disk_path(node, disk)]);
-    let spec = PoolSpec {
-        node: node_id(node),
-        disks: disks.clone(),
-        deleting: false,
-        forgotten: false,
-        extra: model::Extra::default(),
-    };
+    let spec = PoolSpec::new(node_id(node), disks.clone());
     let meta = Meta::new(id, format!("pool-{node}-{disk}"), Time(0));
     let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });
     PoolItem { id, disks, must_exist: true, carried }

@@ -130,21 +130,16 @@ impl World {
         it.process += 1;
         let process = it.process;
         let params = NodeParams {
-            node: node_id(node),
-            instance: instance(node, process),
-            boot: Boot(it.boot),
             advertised: vec![address(node)],
             times: Times { idle: model::Millis(3_000), ..Times::default() },
             throttle: Throttle { rate: 8_000, window: 2 },
             geometry: GEOMETRY,
-            pool_sizes: None,
-            takes_faults: false,
-            checks_loopback: false,
             mutations: Mutations {
                 pool: self.rules.pool.map_or_else(Flaws::default, Flaws::with),
                 mirror: self.rules.mirror,
                 node: self.rules.node,
             },
+            ..NodeParams::new(node_id(node), instance(node, process), Boot(it.boot))
         };
         let mut running = SimulatedNode::new(params, self.now);
         if self.random.chance(700) {

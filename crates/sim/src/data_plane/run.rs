@@ -6,7 +6,7 @@ use super::{
     PlannedFault, Rules, generate,
     world::{Broken, Counts, Event, World},
 };
-use crate::Random;
+use crate::{Kind, Random};
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -25,13 +25,6 @@ impl Scene {
         let faults = generate(&mut random, time);
         Self { copies, time, faults }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Crash,
-    BrokenPromise,
-    NoProgress,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

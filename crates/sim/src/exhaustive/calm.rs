@@ -7,6 +7,7 @@ use mirror::{Phase, Target};
 
 use super::{
     disk::Version,
+    scenes::QUIET,
     world::{Shape, World, replica_id},
 };
 
@@ -90,21 +91,14 @@ impl Shape {
     /// Nothing more happens but time.
     fn calm(&mut self) {
         *self = Self {
+            sites: self.sites,
+            blocks: self.blocks,
             writes: 0,
-            reads: 0,
-            flushes: 0,
-            switchovers: 0,
-            target_crashes: 0,
-            power_losses: 0,
-            restarts: 0,
-            cuts: 0,
-            host_losses: 0,
-            unknown_outcomes: 0,
             ticks: ROUNDS,
-            ailments: 0,
-            stops: 0,
-            snapshots: 0,
-            ..self.clone()
+            slow_disks: self.slow_disks,
+            grace: self.grace,
+            both_paths: self.both_paths,
+            ..QUIET
         };
     }
 }

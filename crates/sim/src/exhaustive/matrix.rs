@@ -348,6 +348,77 @@ fn a_snapshot_that_one_replica_cannot_take_is_taken_back_and_reported() {
     assert_eq!((failed, healthy(&world)), (Some(1), 2));
 }
 
+#[test]
+fn an_older_snapshot_that_counts_at_once_reaches_a_late_replica_as_it_was_frozen() {
+    let three = Shape { sites: 3, ..ANY };
+    // B is full, so the first snapshot fails, and of the second only A has its half. Both are due
+    // again at T2: it takes the first, and once B is excluded the half counts beside it. C was
+    // written to since.
+    let world = kept(
+        &three,
+        "the host writes block 0 v1 through T1
+        go
+        T1/C#0 is cut
+        go but T1/C
+        B is full
+        a snapshot is wanted
+        go but T1/C
+        a snapshot is wanted
+        T1/A#0 hears: snapshot
+        T1 dies
+        T2 is started
+        go but T1, T2/A#0 hears: resync
+        the host writes block 0 v2 through T2
+        T2/A#0 hears: resync
+        T2/A#0 answers
+        the host writes block 1 v1 through T2
+        go but T1, T2/B#0 answers: Failed
+        go",
+    );
+    let both = vec![vec![1, 0], vec![2, 1]];
+    assert_eq!(images(&world), [both.clone(), Vec::new(), both]);
+    assert_eq!((held(&world), healthy(&world)), (vec![2, 1, 2], 2));
+}
+
+#[test]
+fn a_replica_that_fails_its_last_flush_while_the_healthy_one_is_away_is_given_up() {
+    // No time passes, so what is not done when all is quiet never will be.
+    let timeless = Shape { ticks: 0, ..ANY };
+    let world = kept(
+        &timeless,
+        "T1/B#0 is cut
+        go but T1/B
+        the host writes block 0 v1 through T1
+        go but T1/B
+        B cannot sync
+        go but T1/B#1 hears: flush
+        T1/A#0 is cut
+        T1/B#1 hears: flush
+        T1/B#1 answers
+        a snapshot is wanted
+        go but T1/B#2",
+    );
+    assert_eq!(images(&world), [vec![vec![1, 0]], Vec::new()], "nothing waits for B");
+    assert_eq!(healthy(&world), 1);
+}
+
+#[test]
+fn a_flush_that_came_during_one_that_fails_has_a_try_of_its_own() {
+    let one = Shape { sites: 1, ..ANY };
+    let world = kept(
+        &one,
+        "the host writes block 0 v1 through T1
+        go
+        the host flushes through T1
+        HostLoss(0)
+        the host flushes through T1
+        A cannot sync
+        go",
+    );
+    assert!(world.host.asked.is_empty(), "the second flush was answered, too");
+    assert_eq!(world.host.blocks[0].flushed, 0);
+}
+
 /// The first target's config changes.
 fn configured(mut world: World, change: impl FnOnce(&mut model::TargetItem)) -> World {
     change(&mut world.targets[0].item);

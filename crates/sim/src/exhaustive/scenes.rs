@@ -8,7 +8,8 @@ pub struct Scene {
     pub shape: Shape,
 }
 
-const QUIET: Shape = Shape {
+/// One write, and nothing else happens.
+pub(super) const QUIET: Shape = Shape {
     sites: 2,
     blocks: 1,
     writes: 1,

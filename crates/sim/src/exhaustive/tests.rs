@@ -23,19 +23,3 @@ fn walks_through_deeper_worlds_break_no_promise() {
         }
     }
 }
-
-/// An older snapshot that counts once the replica that lacked it is lost; and a copy that fails its
-/// last flush while the only healthy replica is being reached again.
-#[test]
-fn walks_that_broke_a_promise_once_do_not_again() {
-    let once = [
-        ("three replicas, everything, snapshots, slow disks", 4_753),
-        ("two replicas, everything, snapshots", 34_821),
-        ("two replicas, everything, snapshots", 110_382),
-    ];
-    for (name, seed) in once {
-        let scene = deep_scenes().into_iter().find(|scene| scene.name == name).unwrap();
-        let (_, trace) = walk(&World::new(&scene.shape, None), seed, 600);
-        assert_eq!(trace.map(|trace| (trace.words, trace.steps)), None, "{name}, seed {seed}");
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use block::Extent;
+use block::{Buffer, Extent};
 use model::{Bytes, PoolId, ReplicaId, SnapshotId, VolumeId};
 use pool::{Image, Import, ImportOptions, ImportStep, Io, Out, Pool, Request, RequestId, SimDisk};
 
@@ -19,8 +19,8 @@ pub(super) const fn place(block: usize) -> u64 {
 }
 
 /// A block that holds this value throughout.
-pub(super) fn filled(value: u64) -> block::Buffer {
-    block::Buffer::copy_of(&value.to_le_bytes().repeat(block::BLOCK / 8))
+pub(super) fn filled(value: u64) -> Buffer {
+    Buffer::copy_of(&value.to_le_bytes().repeat(block::BLOCK / 8))
 }
 
 /// The oldest value that a block holds: a write that was never answered may have been torn.
@@ -35,22 +35,27 @@ impl RealNode {
     }
 
     pub fn targets(&self) -> Vec<TargetFacts> {
-        let mut seen = self.machine.look().targets;
-        let facts = self.machine.targets().map(|(volume, target)| TargetFacts {
+        self.machine.targets().map(|(volume, target)| self.target_facts(volume, target)).collect()
+    }
+
+    pub fn target(&self, volume: VolumeId) -> Option<TargetFacts> {
+        self.machine.target(volume).map(|target| self.target_facts(volume, target))
+    }
+
+    pub fn tell_target(&self, volume: VolumeId) -> Option<String> {
+        self.machine.target(volume).map(|target| format!("{target:?}"))
+    }
+
+    fn target_facts(&self, volume: VolumeId, target: &mirror::Target<Buffer>) -> TargetFacts {
+        let healthy = target.record().children.iter().filter(|(_, is_healthy)| **is_healthy);
+        TargetFacts {
             volume,
             epoch: target.epoch(),
-            hosts: seen.remove(&volume).map(|seen| seen.hosts).unwrap_or_default(),
+            hosts: self.machine.hosts_of(volume),
             is_serving: target.is_serving(),
             may_acknowledge: target.is_serving(),
-            acknowledging: target
-                .record()
-                .children
-                .iter()
-                .filter(|(_, h)| **h)
-                .map(|(id, _)| *id)
-                .collect(),
-        });
-        facts.collect()
+            acknowledging: healthy.map(|(id, _)| *id).collect(),
+        }
     }
 
     /// Looks at all pools that are open; at what these volumes hold as well, or what all do.

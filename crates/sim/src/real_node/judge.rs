@@ -17,7 +17,9 @@ const BEAT_LATE: Millis = Millis(900);
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     last_beat: Time,
-    /// Since when what was told last differs from what is.
+    /// The newest inventory that was told.
+    told: u64,
+    /// Since when it differs from what is.
     differs_since: Option<Time>,
 }
 
@@ -45,7 +47,9 @@ impl RealNode {
     fn judge_news(&mut self, ctx: &mut Ctx<'_>) {
         let Some(told) = &self.control.told else { return };
         let is = coarse(self.machine.look());
-        if is == coarse(Inventory::clone(told)) {
+        // Whatever was so until then is told: where much goes on, each one differs from the next.
+        let is_newer = core::mem::replace(&mut self.watch.told, told.sequence) != told.sequence;
+        if is_newer || is == coarse(Inventory::clone(told)) {
             self.watch.differs_since = None;
             return;
         }

@@ -25,7 +25,8 @@ pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
         .or_else(|| undrained(cluster))
 }
 
-/// For who reads the trace of a run that got stuck: every membership, and what lies on disks.
+/// For who reads the trace of a run that got stuck: every membership, target, and what lies on
+/// disks.
 pub(super) fn note_all(cluster: &mut Cluster) {
     let mut notes = Vec::new();
     for volume in cluster.records.volumes() {
@@ -35,6 +36,12 @@ pub(super) fn note_all(cluster: &mut Cluster) {
             let (node, pool) = (names::label(node.0), names::label(pool.0));
             let found = cluster.copy(*id).map(|copy| (copy.epoch, copy.roster, &copy.members));
             notes.push(format!("  replica {id} on {node} in {pool}: {found:?}"));
+        }
+        for (node, machine) in &cluster.nodes {
+            let engine = machine.engine.as_ref();
+            if let Some(target) = engine.and_then(|engine| engine.tell_target(volume.meta.id)) {
+                notes.push(format!("  target on {}: {target}", names::label(node.0)));
+            }
         }
     }
     for note in notes {

@@ -10,9 +10,7 @@ use model::{
     ReplicaItem, Revision, Scope, TargetItem, Time, Volume, VolumeLayout, VolumePart, VolumeSpec,
 };
 use pool::Io;
-use storage_node::{
-    ConnId, Device, DiskId, DiskIoId, Effect, Mutations, NodeParams, StorageNode, Ticket,
-};
+use storage_node::{ConnId, Device, DiskId, DiskIoId, Effect, NodeParams, StorageNode, Ticket};
 
 use crate::{
     host::{BLOCKS, HOST_NQN, NOW, VOLUME, Wire},
@@ -59,19 +57,7 @@ fn instance(at: usize) -> InstanceId {
 
 impl Node {
     fn new(at: usize) -> Self {
-        let params = NodeParams {
-            node: node_id(at),
-            instance: instance(at),
-            boot: pool::Boot(1),
-            advertised: Vec::new(),
-            times: mirror::Times::default(),
-            throttle: mirror::Throttle::default(),
-            geometry: mirror::Geometry::default(),
-            pool_sizes: None,
-            takes_faults: false,
-            checks_loopback: false,
-            mutations: Mutations::default(),
-        };
+        let params = NodeParams::new(node_id(at), instance(at), pool::Boot(1));
         let disk = vec![0; usize::try_from(DISK_BLOCKS).unwrap() * BLOCK];
         Self { machine: StorageNode::new(params, NOW), disk, done: Vec::new() }
     }
@@ -229,13 +215,7 @@ fn config(at: usize, generation: u64) -> NodeConfig {
 
 fn pool_item(at: usize) -> PoolItem {
     let (id, disks) = (pool_id(at), vec!["/disk".to_owned()]);
-    let spec = PoolSpec {
-        node: node_id(at),
-        disks: disks.clone(),
-        deleting: false,
-        forgotten: false,
-        extra: BTreeMap::new(),
-    };
+    let spec = PoolSpec::new(node_id(at), disks.clone());
     let meta = Meta::new(id, "pool", Time(1));
     let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });
     PoolItem { id, disks, must_exist: false, carried }

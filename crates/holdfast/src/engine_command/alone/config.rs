@@ -141,13 +141,7 @@ impl Plan {
 
     /// The pool's record.
     pub(super) fn pool(&self, id: PoolId, pool: &PlannedPool) -> Pool {
-        let spec = PoolSpec {
-            node: self.node,
-            disks: vec![pool.disk.clone()],
-            deleting: false,
-            forgotten: false,
-            extra: BTreeMap::new(),
-        };
+        let spec = PoolSpec::new(self.node, vec![pool.disk.clone()]);
         Pool {
             meta: Meta::new(id, pool.disk.as_str(), Time(0)),
             spec,

@@ -15,8 +15,9 @@ pub(super) struct Work {
 struct Op {
     tag: u64,
     block: usize,
-    /// What is written; for a read what must at least be found.
-    value: u64,
+    /// What is written, from when it is first sent: another host may write until this one has a
+    /// path. For a read what must at least be found.
+    value: Option<u64>,
     /// The session it was sent on, until that is lost.
     sent: Option<(u64, Time)>,
 }
@@ -44,10 +45,9 @@ impl Host {
         if attachment.work.write.is_none() && ctx.random.chance(600) {
             // Where several hosts write at once, each has a block of its own.
             let block = if ctx.oracle.is_shared(volume) { index % BLOCKS } else { any };
-            let value = ctx.oracle.issue(volume, block);
-            attachment.work.write = Some(Op { tag, block, value, sent: None });
+            attachment.work.write = Some(Op { tag, block, value: None, sent: None });
         } else if attachment.work.read.is_none() {
-            let value = ctx.oracle.floor(volume, any);
+            let value = Some(ctx.oracle.floor(volume, any));
             attachment.work.read = Some(Op { tag, block: any, value, sent: None });
         }
         self.work_now(ctx, volume);
@@ -61,7 +61,8 @@ impl Host {
         let sent = Some((path.session, ctx.now));
         if let Some(op) = attachment.work.write.as_mut().filter(|op| op.sent.is_none()) {
             op.sent = sent;
-            let Op { tag, block, value, .. } = *op;
+            let Op { tag, block, .. } = *op;
+            let value = *op.value.get_or_insert_with(|| ctx.oracle.issue(volume, block));
             paths::send(ctx, volume, path, PathOp::Write { tag, block, value });
         }
         if let Some(op) = attachment.work.read.as_mut().filter(|op| op.sent.is_none()) {
@@ -118,8 +119,10 @@ impl Host {
             PathResult::Wrote { tag } => {
                 let write = attachment.work.write.take_if(|op| op.tag == tag && on_session(op));
                 let path = attachment.paths.iter().find(|path| path.session == session);
-                if let Some((op, path)) = write.zip(path) {
-                    ctx.oracle.acked(ctx.now, volume, path.epoch, op.block, op.value);
+                if let Some((op, path)) = write.zip(path)
+                    && let Some(value) = op.value
+                {
+                    ctx.oracle.acked(ctx.now, volume, path.epoch, op.block, value);
                 }
             }
             PathResult::NoSpace { tag } => {
@@ -129,7 +132,8 @@ impl Host {
             PathResult::Value { tag, value } => {
                 let read = attachment.work.read.take_if(|op| op.tag == tag && on_session(op));
                 if let Some(op) = read {
-                    ctx.oracle.read(volume, op.block, op.value, value, host);
+                    let floor = op.value.unwrap_or_default();
+                    ctx.oracle.read(volume, op.block, floor, value, host);
                 }
             }
             _ => {}

@@ -22,6 +22,9 @@ const SILENT_AFTER: Millis = Millis(2_000);
 /// A failed path is tried again after this time.
 const RECONNECT_AFTER: Millis = Millis(1_000);
 
+/// From a host to every controller in good weather, and from there to the store.
+const NEWS_TAKES: Millis = Millis(1_000);
+
 impl Path {
     pub(super) fn is_live(&self) -> bool {
         self.health == PathHealth::Live
@@ -131,6 +134,15 @@ impl Host {
             }
             _ => {}
         }
+    }
+
+    /// A path failed so short a time ago that not everybody can have heard of it.
+    pub fn has_just_lost_a_path(&self, now: Time) -> bool {
+        let is_fresh = |path: &Path| match path.health {
+            PathHealth::Failed { since, .. } => now.since(since) < NEWS_TAKES,
+            PathHealth::Connecting | PathHealth::Live => false,
+        };
+        self.attached.values().flat_map(|attachment| &attachment.paths).any(is_fresh)
     }
 
     pub(super) fn on_reset(&mut self, ctx: &mut Ctx<'_>, node: NodeId) {

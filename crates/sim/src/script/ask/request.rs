@@ -106,11 +106,8 @@ impl Wish {
 
 fn create_pool(pool: &str, node: &str) -> Request {
     let spec = PoolSpec {
-        node: names::node(node),
-        disks: vec![disk_path(pool)],
-        deleting: false,
-        forgotten: false,
         extra: std::collections::BTreeMap::new(),
+        ..PoolSpec::new(names::node(node), vec![disk_path(pool)])
     };
     Request::CreatePool { id: names::pool(pool), name: pool.into(), labels: Labels::new(), spec }
 }

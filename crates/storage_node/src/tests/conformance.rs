@@ -1,12 +1,14 @@
 //! The engine port on the storage node with disks in memory: the suite that the real engine passes.
 
-use std::{sync::Mutex, time::Duration};
+use alloc::{boxed::Box, string::String};
+use core::time::Duration;
+use std::sync::Mutex;
 
 use conformance::engine::{Bench, DISK_SIZE};
 use model::{EngineError, InstanceId, Inventory, NodeConfig, NodeId, Revision};
 use ports::Engine;
 
-use crate::rig::{INSTANCE, NODE, TestNode};
+use super::rig::{INSTANCE, NODE, TestNode};
 
 const DISKS: [&str; 2] = ["/disk/one", "/disk/two"];
 const BLOCKS: u64 = DISK_SIZE.0 / 4096 * 5 / 4;

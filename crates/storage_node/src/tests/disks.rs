@@ -1,10 +1,11 @@
 //! What one disk may do to the others: nothing.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use model::{PoolHealth, PoolId, Revision};
 
-use crate::rig::{Condition, TestNode, pools};
+use super::rig::{Condition, INSTANCE, TestNode, pools};
+use crate::LogEvent;
 
 const A: PoolId = PoolId::from_u128(0xa);
 const B: PoolId = PoolId::from_u128(0xb);
@@ -40,7 +41,7 @@ fn a_config_is_answered_while_another_pools_disk_hangs() {
 #[test]
 fn a_disk_that_hangs_at_start_does_not_hold_up_the_inventory_for_ever() {
     let disks = node().disks;
-    let mut node = TestNode::on(disks, crate::rig::INSTANCE);
+    let mut node = TestNode::on(disks, INSTANCE);
     node.disks.get_mut("/disk/a").unwrap().condition = Condition::Hung;
     node.node.look_at(A, "/disk/a".into());
     node.node.look_at(B, "/disk/b".into());
@@ -101,11 +102,25 @@ fn a_node_that_is_told_to_stop_leaves_its_pools_clean() {
     node.node.stop(node.now);
     node.settle();
     assert!(node.is_stopped);
-    let mut next = TestNode::on(node.disks, crate::rig::INSTANCE);
+    let mut next = TestNode::on(node.disks, INSTANCE);
     next.node.look_at(A, "/disk/a".into());
     assert_eq!(next.inventory().pools[&A].health, PoolHealth::Online);
-    let clean = |event: &storage_node::LogEvent| {
-        matches!(event, storage_node::LogEvent::PoolImported { stop: pool::Stop::Clean, .. })
-    };
+    let clean =
+        |event: &LogEvent| matches!(event, LogEvent::PoolImported { stop: pool::Stop::Clean, .. });
     assert!(next.log.iter().any(clean), "{:?}", next.log);
+}
+
+/// A pool that cannot be read is said to be faulted, in the log and in the inventory.
+#[test]
+fn a_pool_whose_import_fails_is_logged_with_the_reason() {
+    let mut node = TestNode::on(node().disks, INSTANCE);
+    // As many reads as there are superblocks.
+    node.disks.get_mut("/disk/a").unwrap().condition = Condition::FailsAfter(4);
+    node.node.look_at(A, "/disk/a".into());
+    node.settle();
+    let [LogEvent::PoolFaulted { pool, reason }] = &node.log[..] else { panic!("{:?}", node.log) };
+    assert_eq!(*pool, A);
+    assert!(reason.contains("error 5"), "{reason}");
+    let health = &node.inventory().pools[&A].health;
+    assert!(matches!(health, PoolHealth::Faulted { .. }), "{health:?}");
 }

@@ -1,15 +1,22 @@
 //! One node, its disks in memory, and time that moves when the test says so.
 
-use std::{collections::BTreeMap, time::Duration};
+use alloc::{
+    boxed::Box,
+    collections::BTreeMap,
+    string::{String, ToString as _},
+    vec,
+    vec::Vec,
+};
+use core::time::Duration;
 
+use block::Buffer;
 use model::{
     ConfigHead, EngineError, Era, InstanceId, Inventory, Key, Meta, NodeConfig, NodeId, NodePart,
     Pool, PoolId, PoolItem, PoolLayout, PoolSpec, Revision, Scope, Time,
 };
 use pool::{IoError, IoId, SimDisk};
-use storage_node::{
-    DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, Mutations, NodeParams, StorageNode, Ticket,
-};
+
+use crate::{DiskId, DiskIoId, DiskOpenError, Effect, LogEvent, NodeParams, StorageNode, Ticket};
 
 pub const NODE: NodeId = NodeId::from_u128(1);
 pub const INSTANCE: InstanceId = InstanceId::from_u128(0x1_0000);
@@ -28,6 +35,26 @@ pub enum Condition {
     Busy,
     /// Takes everything and ends nothing.
     Hung,
+    /// Fails everything after so many operations.
+    FailsAfter(usize),
+}
+
+impl TestDisk {
+    fn complete(&mut self) -> Option<(DiskIoId, Result<Option<Buffer>, IoError>)> {
+        if self.condition == Condition::Hung {
+            return None;
+        }
+        let (IoId(io), result) = self.disk.complete()?;
+        let result = match &mut self.condition {
+            Condition::FailsAfter(0) => Err(IoError { code: 5 }),
+            Condition::FailsAfter(left) => {
+                *left -= 1;
+                result
+            }
+            _ => result,
+        };
+        Some((DiskIoId(u32::try_from(io).unwrap()), result))
+    }
 }
 
 #[derive(Debug)]
@@ -57,17 +84,8 @@ impl TestNode {
     /// A process on disks that are there.
     pub fn on(disks: BTreeMap<String, TestDisk>, instance: InstanceId) -> Self {
         let params = NodeParams {
-            node: NODE,
-            instance,
-            boot: pool::Boot(1),
             advertised: vec!["127.0.0.1:4420".into()],
-            times: mirror::Times::default(),
-            throttle: mirror::Throttle::default(),
-            geometry: mirror::Geometry::default(),
-            pool_sizes: None,
-            takes_faults: false,
-            checks_loopback: false,
-            mutations: Mutations::default(),
+            ..NodeParams::new(NODE, instance, pool::Boot(1))
         };
         Self {
             node: StorageNode::new(params, Duration::ZERO),
@@ -131,12 +149,8 @@ impl TestNode {
             }
             for path in self.open.values() {
                 let Some(entry) = self.disks.get_mut(path) else { continue };
-                if entry.condition == Condition::Hung {
-                    continue;
-                }
-                while let Some((IoId(io), result)) = entry.disk.complete() {
+                while let Some((io, result)) = entry.complete() {
                     is_quiet = false;
-                    let io = DiskIoId(u32::try_from(io).unwrap());
                     self.node.disk_done(self.now, io, result);
                 }
             }
@@ -204,13 +218,7 @@ pub fn pools(generation: u64, pools: &[(PoolId, &str)]) -> NodeConfig {
     };
     let part = |(id, disk): &(PoolId, &str)| {
         let disks = vec![(*disk).to_string()];
-        let spec = PoolSpec {
-            node: NODE,
-            disks: disks.clone(),
-            deleting: false,
-            forgotten: false,
-            extra: BTreeMap::new(),
-        };
+        let spec = PoolSpec::new(NODE, disks.clone());
         let meta = Meta::new(*id, "pool", Time(1));
         let carried = Box::new(Pool { meta, spec, layout: PoolLayout::default() });
         let item = PoolItem { id: *id, disks, must_exist: false, carried };
