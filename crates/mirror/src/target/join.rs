@@ -272,3 +272,6 @@ impl<D: Clone> Target<D> {
         self.regroup();
     }
 }
+
+#[cfg(test)]
+mod tests;

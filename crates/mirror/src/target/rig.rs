@@ -1,7 +1,14 @@
 //! A target, replicas that answer when a test lets them, and a store that may be away.
 
-use alloc::{boxed::Box, collections::BTreeSet, string::String, vec, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec,
+    vec::Vec,
+};
 
+use block::Bitmap;
 use model::{
     AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
     Reserved, Roster, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
@@ -26,12 +33,16 @@ pub(super) struct World {
     intact: bool,
     /// The roster that the replicas keep.
     pub(super) kept: Roster,
+    /// Regions that they may differ in.
+    pub(super) dirty: Bitmap,
     pub(super) replies: Vec<u64>,
     pub(super) closed: Vec<u64>,
     /// Regions that the replica was told are clean, one list after the other.
     pub(super) cleaned: Vec<Vec<u64>>,
     /// What replicas answer to a snapshot.
     pub(super) snapshot_answer: Answer<()>,
+    /// Which process of a replica answers, if not the first.
+    pub(super) instances: BTreeMap<ReplicaId, InstanceId>,
     /// Replicas that hang up instead of being fenced.
     pub(super) refuses: BTreeSet<ReplicaId>,
     /// Requests that are not answered before `answer_held`.
@@ -44,7 +55,7 @@ pub(super) fn reserved(lasts: bool) -> Reserved {
     Reserved { lasts, state: String::from("01") }
 }
 
-fn item(store: &Membership) -> TargetItem {
+pub(super) fn item(store: &Membership) -> TargetItem {
     let child = |replica: &ReplicaId| {
         let (replica, node) = (*replica, NODE);
         ChildItem { replica, node, rebuild: true, retire: false }
@@ -100,10 +111,12 @@ impl World {
             is_store_up: true,
             intact: true,
             kept: Roster(1),
+            dirty: Bitmap::default(),
             replies: Vec::new(),
             closed: Vec::new(),
             cleaned: Vec::new(),
             snapshot_answer: Answer::Done,
+            instances: BTreeMap::new(),
             refuses: BTreeSet::new(),
             holds: |_| false,
             held: Vec::new(),
@@ -165,8 +178,10 @@ impl World {
                 return self.tell(Input::ChildClosed { child, session });
             }
             Request::Fence { .. } => {
-                let instance = InstanceId::from_u128(5);
-                let header = Header { roster: self.kept, ..Header::default() };
+                let first = InstanceId::from_u128(5);
+                let instance = self.instances.get(&child).copied().unwrap_or(first);
+                let (roster, dirty) = (self.kept, self.dirty.clone());
+                let header = Header { roster, dirty, ..Header::default() };
                 let (intact, snapshots) = (self.intact, Vec::new());
                 Answer::Fenced(Box::new(State { instance, header, intact, snapshots }))
             }

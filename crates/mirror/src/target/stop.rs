@@ -106,3 +106,6 @@ impl<D: Clone> Target<D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,12 @@
 //! What one disk may do to the others: nothing.
 
+use alloc::{boxed::Box, vec};
 use core::time::Duration;
 
-use model::{PoolHealth, PoolId, Revision};
+use model::{
+    Bytes, Key, Meta, NodePart, PoolHealth, PoolId, ReplicaId, ReplicaItem, Revision, Time, Volume,
+    VolumeId, VolumeLayout, VolumePart, VolumeSpec,
+};
 
 use super::rig::{Condition, INSTANCE, TestNode, pools};
 use crate::LogEvent;
@@ -123,4 +127,36 @@ fn a_pool_whose_import_fails_is_logged_with_the_reason() {
     assert!(reason.contains("error 5"), "{reason}");
     let health = &node.inventory().pools[&A].health;
     assert!(matches!(health, PoolHealth::Faulted { .. }), "{health:?}");
+}
+
+/// LC-1: what is told to be there is there after a crash.
+#[test]
+fn a_replica_is_told_of_only_when_its_creation_is_durable() {
+    let (mut node, replica, volume) = (node(), ReplicaId::from_u128(1), VolumeId::from_u128(2));
+    node.disks.get_mut("/disk/a").unwrap().condition = Condition::Hung;
+    let size = Bytes(1 << 20);
+    let item = ReplicaItem {
+        id: replica,
+        pool: A,
+        must_exist: false,
+        size,
+        thin: true,
+        origin: None,
+        admission: None,
+    };
+    let carried = Volume {
+        meta: Meta::new(volume, "v", Time(1)),
+        spec: VolumeSpec { size, replicas: 1, ..VolumeSpec::default() },
+        layout: VolumeLayout::default(),
+    };
+    let (replicas, carried) = (vec![item], Box::new(carried));
+    let part = VolumePart { volume, replicas, target: None, needs: [].into(), carried };
+    let mut config = both(3);
+    config.parts.insert(Key::Volume(volume), Some(NodePart::Volume(part)));
+    node.apply(config);
+    node.pass(Duration::from_secs(2));
+    assert!(!node.inventory().replicas.contains_key(&replica));
+    node.disks.get_mut("/disk/a").unwrap().condition = Condition::Fine;
+    node.pass(Duration::from_secs(1));
+    assert!(node.inventory().replicas.contains_key(&replica));
 }
