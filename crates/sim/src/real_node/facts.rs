@@ -176,7 +176,9 @@ fn snapshots(
     let of = pool.snapshots().filter(|found| found.replica == replica);
     let told = of.map(|found| {
         let known = known.and_then(|known| known.snapshots.get(&found.snapshot));
-        let known = known.filter(|known| is_known(&known.blocks)).cloned();
+        // A snapshot that was taken back may have been taken anew since.
+        let is_same = |known: &&SnapshotDisk| known.attempt == found.attempt;
+        let known = known.filter(is_same).filter(|known| is_known(&known.blocks)).cloned();
         let facts = known.unwrap_or_else(|| SnapshotDisk {
             blocks: reader.blocks(Image::Snapshot(replica, found.snapshot)),
             size: Bytes(found.blocks * block::BLOCK as u64),
