@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use model::{
     Bytes, HostStage, Key, Liveness, Mark, Membership, NodeId, Pool, PoolId, Record, Replica,
-    ReplicaId, ShareStage, Snapshot, SnapshotStage, Volume,
+    ReplicaId, ShareStage, Snapshot, SnapshotStage, TargetRef, Volume,
 };
 
 use crate::{
-    Cluster, Copies, EngineProcess, Party,
+    Cluster, Copies, EngineProcess, Party, TargetFacts,
     fakes::disk::{Condition, Disk},
     names,
 };
@@ -105,7 +105,8 @@ fn left_behind(cluster: &Cluster) -> Option<String> {
             let id = target.volume;
             let volume = cluster.records.volume(id);
             let wanted = volume.and_then(|volume| volume.layout.target.as_ref());
-            if wanted.is_none_or(|t| (t.node, t.epoch) != (*node, target.epoch)) {
+            let is_wanted = wanted.is_some_and(|t| (t.node, t.epoch) == (*node, target.epoch));
+            if !is_wanted && !is_kept(cluster, volume, *node, &target) {
                 let (volume, node) = (names::label(id.0), names::label(node.0));
                 return Some(format!(
                     "nothing is left behind: a target of {volume} at epoch {} on {node}",
@@ -125,6 +126,17 @@ fn left_behind(cluster: &Cluster) -> Option<String> {
         }
     }
     None
+}
+
+/// An old target that serves stays while nobody could take its place: here because no disk holds a
+/// copy that counts any more.
+fn is_kept(cluster: &Cluster, volume: Option<&Volume>, node: NodeId, target: &TargetFacts) -> bool {
+    let Some(volume) = volume else { return false };
+    let is_old = |old: &TargetRef| (old.node, old.epoch) == (node, target.epoch);
+    let membership = cluster.records.membership(volume.meta.id);
+    let mut children = membership.into_iter().flat_map(|membership| &membership.children);
+    let has_copy = children.any(|(id, is_healthy)| *is_healthy && cluster.copy(*id).is_some());
+    volume.layout.old_targets.iter().any(is_old) && !target.hosts.is_empty() && !has_copy
 }
 
 /// The store still knows who led at that time: what came from an older one proves nothing by its
