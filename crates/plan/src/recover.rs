@@ -184,13 +184,12 @@ impl Recovery {
         }
         let roster = Rostered::new(found);
         let absent = if accepted { Vec::new() } else { roster.absent(found) };
+        let is_kept = absent.is_empty() && is_up_to_date(world, id, found, roster.top);
         if !absent.is_empty() {
             self.left_out.push(waits_for(carried, &absent));
-        } else if is_up_to_date(world, id, found, roster.top) {
-            return;
         }
         // A record that the store kept must not speak for the copies that are here either.
-        if absent.is_empty() || known.is_some() {
+        if !is_kept && (absent.is_empty() || known.is_some()) {
             self.write(world, carried, found, &roster, &absent);
             let lost = accepted && !roster.absent(found).is_empty();
             let why = match (absent.is_empty(), known.is_some()) {
@@ -201,6 +200,7 @@ impl Recovery {
             };
             self.step(Subject::Volume(id), written(found, &absent), why);
         }
+        // Also of a volume that the store knows all of: it may have lost the snapshot alone.
         if absent.is_empty() {
             self.snapshots(world, id, found);
         }
@@ -234,8 +234,13 @@ impl Recovery {
 
     fn snapshots(&mut self, world: &World, volume: VolumeId, found: &Found<'_>) {
         let mut seen: BTreeMap<SnapshotId, (&SnapshotSeen, BTreeSet<ReplicaId>)> = BTreeMap::new();
-        for (replica, (_, copy)) in &found.copies {
-            for (id, held) in &copy.snapshots {
+        for (replica, (node, copy)) in &found.copies {
+            let tombstones = world.node(*node).map(|view| &view.tombstones);
+            let is_buried = |snapshot: SnapshotId| {
+                let buried = Buried::Snapshot { snapshot, replica: *replica, pool: copy.pool };
+                tombstones.is_some_and(|tombstones| tombstones.contains_key(&buried))
+            };
+            for (id, held) in copy.snapshots.iter().filter(|(id, _)| !is_buried(**id)) {
                 seen.entry(*id).or_insert((held, BTreeSet::new())).1.insert(*replica);
             }
         }

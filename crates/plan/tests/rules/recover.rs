@@ -159,6 +159,32 @@ fn nothing_is_recovered_without_a_dispute() {
     assert!(recover(&scene.world, scene.names.era("newest"), &BTreeSet::new()).is_err());
 }
 
+/// A store that lost its newest history, in which there was a snapshot and nothing else.
+const LOST_A_SNAPSHOT: &str = "node a b; pool a1 b1 mark=lost; \
+                               volume v 1G x2 epoch=3: a1, b1; snapshot s of v: a1, b1";
+
+#[track_caller]
+fn check_without_snapshots(text: &str, expect: &[&str]) {
+    let mut scene = Scene::new(text);
+    scene.world.snapshots.clear();
+    assert!(scene.world.read_only().is_some());
+    let recovery = recover(&scene.world, scene.names.era("newest"), &BTreeSet::new()).unwrap();
+    check_lines(&lines(&scene, &recovery), expect, text);
+}
+
+/// M-01, OP-5: the store knows the volume as it is, and not its snapshot, which was taken later.
+#[test]
+fn a_snapshot_that_the_store_lost_alone_is_brought_back() {
+    check_without_snapshots(LOST_A_SNAPSHOT, &["put snapshot/s", "put cluster"]);
+}
+
+/// OP-5, LC-5: a snapshot that was deleted, and that its engines did not remove yet, stays deleted.
+#[test]
+fn a_snapshot_that_is_to_be_removed_is_not_recovered() {
+    let removed = "tombstone a: snapshot s/v/a1; tombstone b: snapshot s/v/b1";
+    check_without_snapshots(&format!("{LOST_A_SNAPSHOT}; {removed}"), &["put cluster"]);
+}
+
 /// OP-5: a dry run tells, thing by thing, what would be written and why.
 #[test]
 fn a_recovery_tells_each_of_its_steps_with_a_reason() {
