@@ -1,5 +1,7 @@
 //! Who counts for what.
 
+use model::ReplicaId;
+
 use super::{Target, child::Stand};
 use crate::{
     Flaw,
@@ -47,6 +49,17 @@ impl<D: Clone> Target<D> {
         if self.flawed.leaves_out(Flaw::AckBeforeExclusion) {
             self.groups.acks = self.groups.acks.without(self.lost.or(self.leaving));
         }
+    }
+
+    /// The replicas whose answers an acknowledgement waits for.
+    pub fn acknowledging(&self) -> impl Iterator<Item = ReplicaId> + '_ {
+        let slots = self.groups.acks.iter();
+        slots.filter_map(|slot| self.children.get(slot)).map(|child| child.id)
+    }
+
+    /// Nothing is acknowledged until a replica that was lost is excluded.
+    pub const fn is_held_up(&self) -> bool {
+        !self.lost.or(self.leaving).is_empty()
     }
 
     /// Whether another one that counts is there to go on without it, or nobody counts on it.
