@@ -27,7 +27,7 @@ impl Case {
     }
 }
 
-/// Lists every file of `cases/`: makes each of them a case, and a test.
+/// Lists every file of `cases/`. `--cases` runs them all, and the tier `sim-cases` does that.
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
         /// All that are kept.
@@ -36,11 +36,6 @@ macro_rules! cases {
                 name: stringify!($name),
                 text: include_str!(concat!("../cases/", stringify!($name), ".txt")),
             }),*]
-        }
-
-        #[cfg(test)]
-        mod each {
-            $(#[test] fn $name() { super::tests::check(stringify!($name)); })*
         }
     };
 }

@@ -14,12 +14,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use model::{HostId, Millis, NodeId, Time};
 use reconcile::Event;
+use storage_node::NodeMutation;
 
 use self::promises::Promises;
 pub use self::records::Records;
 use crate::{
-    Brain, Broken, Controller, Ctx, EngineProcess, Hardware, Message, Network, Oracle, Outbox,
-    Party, Queue, Random, RealNodes, Timer,
+    Brain, Broken, Controller, Ctx, Hardware, Message, Network, NodeProcess, Oracle, Outbox, Party,
+    Queue, Random, Timer,
     fakes::{disk::Disks, host::Host, store::Store},
     setup::Setup,
 };
@@ -48,8 +49,6 @@ pub struct Cluster {
     promises: Promises,
     /// Steps of controllers that are gone.
     past_steps: BTreeMap<&'static str, u64>,
-    /// Engines are real storage nodes.
-    real: Option<RealNodes>,
 }
 
 pub type Answer = (u64, Result<plan::Accepted, plan::Refusal>);
@@ -60,11 +59,10 @@ pub type NewBrain = Box<dyn Fn(u8, model::InstanceId, u64) -> Box<dyn Brain>>;
 /// A storage node: disks that survive, and an engine that does not.
 #[derive(Debug, Default)]
 pub struct Machine {
-    /// What lies on its disks; with a real node what judges last saw there.
+    /// What judges last saw on its disks.
     pub disks: Disks,
-    /// The disks of a real node.
-    pub hardware: Option<Hardware>,
-    pub engine: Option<EngineProcess>,
+    pub hardware: Hardware,
+    pub engine: Option<NodeProcess>,
     pub lives: u32,
     pub is_powered: bool,
     /// Gone for ever.
@@ -130,12 +128,17 @@ impl core::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// With modelled engines.
     pub fn new(seed: u64, setup: &Setup, brain: NewBrain) -> Self {
-        Self::with_nodes(seed, setup, brain, None)
+        Self::with_mutation(seed, setup, brain, None)
     }
 
-    pub fn with_nodes(seed: u64, setup: &Setup, brain: NewBrain, real: Option<RealNodes>) -> Self {
+    /// With storage nodes that lack a rule.
+    pub fn with_mutation(
+        seed: u64,
+        setup: &Setup,
+        brain: NewBrain,
+        mutation: Option<NodeMutation>,
+    ) -> Self {
         let mut cluster = Self {
             now: START,
             store: Store::default(),
@@ -155,9 +158,8 @@ impl Cluster {
             brain,
             promises: Promises::default(),
             past_steps: BTreeMap::new(),
-            real,
         };
-        setup.build(&mut cluster, real);
+        setup.build(&mut cluster, mutation);
         cluster
     }
 
@@ -239,7 +241,7 @@ impl Cluster {
                 }
             }
             Running::Engine(engine, disks, hardware) => {
-                engine.handle((disks, hardware), ctx, from, message);
+                engine.handle(disks, hardware, ctx, from, message);
             }
             Running::Host(host) => host.handle(ctx, from, message),
             Running::Controller(controller) => controller.handle(ctx, from, message),
@@ -261,7 +263,7 @@ impl Cluster {
         }
         self.with(party, |machines, ctx| match machines {
             Running::Engine(engine, disks, hardware) => {
-                engine.wake((disks, hardware), ctx, timer);
+                engine.wake(disks, hardware, ctx, timer);
             }
             Running::Host(host) => host.wake(ctx, timer),
             Running::Controller(controller) => controller.wake(ctx, timer),
@@ -333,7 +335,7 @@ impl Cluster {
             Party::Node(node) => self.nodes.get_mut(&node).and_then(|machine| {
                 let Machine { engine, disks, hardware, .. } = machine;
                 let engine = engine.as_mut()?;
-                Some(Running::Engine(engine, disks, hardware.as_mut()))
+                Some(Running::Engine(engine, disks, hardware))
             }),
             Party::Host(host) => self
                 .hosts
@@ -379,7 +381,7 @@ enum Running<'a> {
     Store(&'a mut Store),
     User(&'a mut Vec<Answer>),
     Controller(&'a mut Controller),
-    Engine(&'a mut EngineProcess, &'a mut Disks, Option<&'a mut Hardware>),
+    Engine(&'a mut NodeProcess, &'a mut Disks, &'a mut Hardware),
     Host(&'a mut Host),
 }
 

@@ -184,12 +184,12 @@ impl Controller {
             }
             (Party::Node(node), Message::Registered(instance)) => {
                 let name = names::label(node.0);
-                let address = crate::real_node::address(node);
+                let address = crate::node_process::address(node);
                 Event::NodeRegistered { node, name, address, instance }
             }
             (Party::Host(host), Message::HostRegistered { instance, node }) => {
                 let name = names::label(host.0);
-                let nqn = crate::real_node::host_nqn(host);
+                let nqn = crate::fakes::host::host_nqn(host);
                 Event::HostRegistered { host, name, nqn, node, instance }
             }
             (_, Message::Inventory(inventory)) => {

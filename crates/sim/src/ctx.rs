@@ -1,6 +1,6 @@
 //! What a machine has at hand while it handles one event, and what it leaves behind.
 
-use model::{Epoch, Millis, PoolId, Time, VolumeId};
+use model::{Millis, Time, VolumeId};
 use reconcile::CommitId;
 
 use crate::{Message, Oracle, Party, Random};
@@ -31,8 +31,6 @@ pub enum Timer {
     /// Every half second: heartbeat, timeouts, retries.
     Beat,
     Inventory,
-    Imported(PoolId),
-    TargetServes(VolumeId, Epoch),
     Work(VolumeId),
     Commit(CommitId),
     Tick(u64),

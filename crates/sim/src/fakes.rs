@@ -1,7 +1,6 @@
-//! The parts of a cluster as machines that behave: no scripts, no expectations.
+//! The parts of a cluster that are not what ships, as machines that behave: no scripts, no
+//! expectations. Storage nodes are real; of their disks judges see facts.
 
 pub mod disk;
-pub mod engine;
 pub mod host;
 pub mod store;
-pub mod target;

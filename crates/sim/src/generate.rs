@@ -51,12 +51,14 @@ pub fn generate(seed: u64) -> Script {
     let mut script = Script { setup, lines, ..Script::default() };
     hardship::add(seed, BUSY, &mut script);
     script.lines.sort_by_key(|line| line.at);
+    hanging_disks(seed, &mut script);
+    script.lines.sort_by_key(|line| line.at);
     script
 }
 
-/// The same, and what only the disk of a real node does: hang.
-pub fn generate_for_real_nodes(seed: u64) -> Script {
-    let mut script = generate(seed);
+/// Disks that hang, in every seed: the glue of a node must not wait for one of them. A random of
+/// their own, so that the rest of a script does not depend on them.
+fn hanging_disks(seed: u64, script: &mut Script) {
     let mut random = Random::new(seed ^ 0x4a6d_15c5);
     for _ in 0..random.between(1, 5) {
         let at = Millis(random.between(12_000, BUSY));
@@ -67,8 +69,6 @@ pub fn generate_for_real_nodes(seed: u64) -> Script {
         let fault = Fault::HangDisk { pool: label, span };
         script.lines.push(Line { at, action: Action::Fault(fault) });
     }
-    script.lines.sort_by_key(|line| line.at);
-    script
 }
 
 impl Maker {
@@ -268,7 +268,7 @@ impl Maker {
             41 => Fault::Garble { kind: "volume".into(), label: self.volume_label(), span },
             42 => Fault::FaultPool { pool, span: Some(span) },
             43 => Fault::PullDisk { pool, span: Some(span) },
-            44 => Fault::FillPool { pool, span },
+            44 => Fault::HangDisk { pool, span },
             45 => return self.disaster(at, &node, pool),
             46 | 47 => {
                 let weather = Weather {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use sim::{
-    BrokenBrain, BrokenNode, Caught, Options, RealNodes, Sound, broken_brains, broken_nodes, catch,
+    BrokenBrain, BrokenNode, Caught, Options, Sound, broken_brains, broken_nodes, catch,
     catch_node, forgetful_brains, real_brain, shrink,
 };
 
@@ -84,7 +84,7 @@ impl Hunt {
 }
 
 impl Hunt {
-    /// The same for real storage nodes that lack a rule; `all`, or the name of one.
+    /// The same for storage nodes that lack a rule; `all`, or the name of one.
     pub(crate) fn run_nodes(&self, name: &str) -> ExitCode {
         let nodes = broken_nodes().into_iter();
         let nodes: Vec<_> = nodes.filter(|node| name == "all" || node.name == name).collect();
@@ -96,8 +96,7 @@ impl Hunt {
             return ExitCode::from(2);
         }
         std::panic::set_hook(Box::new(|_| {}));
-        let whole = Options { real_nodes: Some(RealNodes::default()), ..Options::default() };
-        let (sound, missed) = (Sound::new(whole), AtomicBool::new(false));
+        let (sound, missed) = (Sound::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for node in &nodes {
                 let (sound, missed) = (&sound, &missed);

@@ -1,8 +1,8 @@
 //! The deterministic simulator of a whole cluster.
 //!
-//! A queue of (time, event) and one seeded generator drive the real controllers against a store, a
-//! network, engines and hosts that behave and misbehave. A run is a function of a seed and a
-//! script; after each event every promise is judged. Nothing here is used in production.
+//! A queue of (time, event) and one seeded generator drive the real controllers and storage nodes.
+//! The store, the network, the disks and the hosts behave and misbehave. A run is a function of a
+//! seed and a script; after each event every promise is judged. Nothing here is used in production.
 #![forbid(unsafe_code)]
 
 mod names;
@@ -20,8 +20,7 @@ mod controller;
 mod oracle;
 mod setup;
 
-mod engine_process;
-mod real_node;
+mod node_process;
 
 mod script;
 
@@ -51,23 +50,20 @@ pub use cases::{CASE_SEED, Case, cases};
 pub use cluster::{Answer, Cluster, HostMachine, Machine, NewBrain, Records, START, Seat};
 pub use controller::{Brain, Controller, real_brain};
 pub use ctx::{Ctx, Outbox, Timer};
-pub use engine_process::{EngineProcess, TargetFacts};
-pub use generate::{generate, generate_for_real_nodes};
+pub use generate::generate;
 pub use message::{
-    Call, Caller, ChildDone, ChildError, ChildOp, ChildReply, ChildRequest, Frozen, Header,
-    Message, PathOp, PathReply, PathRequest, PathResult, StoreAnswer, StoreOp, StreamEvent,
-    StreamId, StreamPiece, Watched,
+    Call, Caller, Message, StoreAnswer, StoreOp, StreamEvent, StreamId, StreamPiece, Watched,
 };
 pub use names::{
     LABEL_LENGTH_MAX, attempt, era, host, instance, label, node, pack, pool, replica, snapshot,
     volume,
 };
 pub use network::{Network, Weather};
+pub use node_process::{Hardware, NodeProcess, TargetFacts};
 pub use oracle::{Broken, Copies, Counts, Destroyed, Oracle, Truth};
 pub use party::Party;
 pub use queue::Queue;
 pub use random::Random;
-pub use real_node::{Hardware, Initiators, RealNode, RealNodes};
 pub use run::{Failure, Kind, Options, Report, run};
 pub use script::{
     Action, Ask, Expect, Fault, Line, Script, SnapshotState, Unreadable, VolumeState, Wish,

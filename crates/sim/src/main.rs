@@ -21,10 +21,7 @@ use std::{
 };
 
 use clap::Parser;
-use sim::{
-    Failure, Kind, Options, RealNodes, Report, Script, cases, generate, generate_for_real_nodes,
-    real_brain, run, shrink,
-};
+use sim::{Failure, Kind, Options, Report, Script, cases, generate, real_brain, run, shrink};
 
 use crate::{hunt::Hunt, summary::Summary};
 
@@ -62,7 +59,7 @@ struct Arguments {
     /// Run this broken brain (or `all`, or `omissions`) until a seed catches it
     #[arg(long, value_name = "NAME")]
     broken: Option<String>,
-    /// Run real storage nodes that lack this rule (or `all`) until a seed catches them
+    /// Run storage nodes that lack this rule (or `all`) until a seed catches them
     #[arg(long, value_name = "NAME")]
     broken_nodes: Option<String>,
     /// Explore small worlds of the data plane whole
@@ -83,9 +80,6 @@ struct Arguments {
     /// Walk through deeper worlds of the data plane at random, so many times
     #[arg(long, value_name = "WALKS")]
     walks: Option<u64>,
-    /// Engines are real storage nodes on simulated disks and connections
-    #[arg(long)]
-    real_nodes: bool,
     /// Run the data plane: targets, replicas and pools on disks that forget
     #[arg(long)]
     data: bool,
@@ -99,22 +93,6 @@ const SEEDS: u64 = 100;
 const SHRINK_FOR: Duration = Duration::from_mins(1);
 /// With this many seeds every kind of fault and step must have happened.
 const SEEDS_FOR_COVERAGE: u64 = 500;
-
-impl Arguments {
-    fn options(&self) -> Options {
-        let real_nodes = self.real_nodes.then(RealNodes::default);
-        Options { real_nodes, ..Options::default() }
-    }
-
-    fn generate(&self, seed: u64) -> Script {
-        if self.real_nodes { generate_for_real_nodes(seed) } else { generate(seed) }
-    }
-
-    /// What a run must be told to be the same again.
-    const fn flags(&self) -> &'static str {
-        if self.real_nodes { " --real-nodes" } else { "" }
-    }
-}
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -143,7 +121,7 @@ fn main() -> ExitCode {
         return Hunt { start, seeds, is_shrinking: !no_shrink }.run_nodes(name);
     }
     if arguments.cases {
-        return every_case(arguments.seed, arguments.options());
+        return every_case(arguments.seed);
     }
     if let Some(case) = &arguments.case {
         return match read(case) {
@@ -158,7 +136,7 @@ fn main() -> ExitCode {
         };
     }
     match arguments.seed {
-        Some(seed) => one(seed, &arguments.generate(seed), &arguments),
+        Some(seed) => one(seed, &generate(seed), &arguments),
         None => many(&arguments),
     }
 }
@@ -182,11 +160,11 @@ fn read(case: &str) -> Result<Script, String> {
 }
 
 /// One line each; the exit code is that of the first failure.
-fn every_case(seed: Option<u64>, options: Options) -> ExitCode {
+fn every_case(seed: Option<u64>) -> ExitCode {
     let mut code = None;
     for case in cases() {
         let began = Instant::now();
-        match case.run(seed, options) {
+        match case.run(seed, Options::default()) {
             Ok(Report { failure: None, events, simulated, .. }) => {
                 let took = began.elapsed().as_millis();
                 println!("kept    {:<40} {simulated}, {events} events, {took} ms", case.name);
@@ -205,7 +183,7 @@ fn every_case(seed: Option<u64>, options: Options) -> ExitCode {
 }
 
 fn one(seed: u64, script: &Script, arguments: &Arguments) -> ExitCode {
-    let options = Options { trace: true, ..arguments.options() };
+    let options = Options { trace: true, ..Options::default() };
     let report = run(seed, script, real_brain(), options);
     print!("{script}");
     for line in &report.trace {
@@ -219,7 +197,7 @@ fn one(seed: u64, script: &Script, arguments: &Arguments) -> ExitCode {
         Some(failure) => {
             tell(seed, failure);
             if !arguments.no_shrink {
-                tell_shrunk(seed, script, failure, arguments);
+                tell_shrunk(seed, script, failure);
             }
             exit(failure.kind)
         }
@@ -227,20 +205,19 @@ fn one(seed: u64, script: &Script, arguments: &Arguments) -> ExitCode {
 }
 
 /// Prints a shorter script that fails in the same way, to be read and kept as a case.
-fn tell_shrunk(seed: u64, script: &Script, failure: &Failure, arguments: &Arguments) {
+fn tell_shrunk(seed: u64, script: &Script, failure: &Failure) {
     let began = Instant::now();
     // A panic that is looked for again and again need not be printed each time.
     std::panic::set_hook(Box::new(|_| {}));
     let is_over = || began.elapsed() > SHRINK_FOR;
-    let options = arguments.options();
-    let shrunk = shrink(seed, script, failure, options, &real_brain, &is_over);
+    let shrunk = shrink(seed, script, failure, Options::default(), &real_brain, &is_over);
     drop(std::panic::take_hook());
     let (from, to) = (script.lines.len(), shrunk.script.lines.len());
     println!("\nshrunk in {} tries from {from} lines to {to}:\n", shrunk.tries);
     print!("{}", shrunk.script);
     println!();
     tell(seed, &shrunk.failure);
-    println!("again with: holdfast-sim --case FILE --seed {seed}{}", arguments.flags());
+    println!("again with: holdfast-sim --case FILE --seed {seed}");
 }
 
 fn tell(seed: u64, failure: &Failure) {
@@ -269,8 +246,8 @@ fn many(arguments: &Arguments) -> ExitCode {
             if seed >= start + count || stopped.load(Ordering::Relaxed) {
                 return;
             }
-            let script: Script = arguments.generate(seed);
-            let report: Report = run(seed, &script, real_brain(), arguments.options());
+            let script: Script = generate(seed);
+            let report: Report = run(seed, &script, real_brain(), Options::default());
             let mut results = match results.lock() {
                 Ok(results) => results,
                 Err(poisoned) => poisoned.into_inner(),
@@ -302,9 +279,9 @@ fn many(arguments: &Arguments) -> ExitCode {
     match failures.first() {
         Some((seed, failure)) => {
             if !arguments.no_shrink {
-                tell_shrunk(*seed, &arguments.generate(*seed), failure, arguments);
+                tell_shrunk(*seed, &generate(*seed), failure);
             }
-            println!("again with: cargo xtask sim --seed {seed}{}", arguments.flags());
+            println!("again with: cargo xtask sim --seed {seed}");
             exit(failure.kind)
         }
         None if missing.is_empty() => ExitCode::SUCCESS,

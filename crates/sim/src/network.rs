@@ -53,13 +53,7 @@ const CONNECTIONS_MAX: usize = 256;
 
 fn class(message: &Message) -> Class {
     match message {
-        Message::Child(_)
-        | Message::ChildReply(_)
-        | Message::Path(_)
-        | Message::PathReply(_)
-        | Message::Stream(_)
-        | Message::Watched(_)
-        | Message::Reset(_) => Class::Stream,
+        Message::Stream(_) | Message::Watched(_) | Message::Reset(_) => Class::Stream,
         Message::ToStore { .. } | Message::FromStore { .. } => Class::Call,
         _ => Class::Loose,
     }
@@ -184,7 +178,7 @@ mod tests {
     use model::Revision;
 
     use super::*;
-    use crate::{PathReply, PathResult, names};
+    use crate::names;
 
     const NOW: Time = Time(1_000);
 
@@ -230,11 +224,9 @@ mod tests {
         network.weather.slower = Millis(500);
         network.weather.repeated = 1_000;
         let mut random = Random::new(3);
-        let volume = names::volume("v1");
-        let reply = PathReply { session: 1, volume, result: PathResult::Pong };
+        let message = Message::Reset(names::instance(names::pack("n1"), 1));
         let mut last = NOW;
         for _ in 0..200 {
-            let message = Message::PathReply(reply);
             let (at, again) = network.arrivals(&mut random, NOW, node, host, &message);
             assert!(at.is_some_and(|at| at >= last));
             assert_eq!(again, None);

@@ -18,18 +18,16 @@ mod tests;
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{InstanceId, Millis, NodeId, PoolId, Time};
-use storage_node::{
-    ConnId, DiskId, Effect, LogEvent, Mutations, NodeParams, StorageNode,
-};
+use storage_node::{ConnId, DiskId, Effect, LogEvent, Mutations, NodeParams, StorageNode};
 
-use self::{control::Control, judge::Watch};
 pub(crate) use self::streams::Streams;
+use self::{control::Control, judge::Watch};
+pub use self::{facts::TargetFacts, hardware::Hardware};
 pub(crate) use self::{
     facts::{filled, place, refresh_at_rest, value},
     scale::scaled,
     streams::{Heard, address},
 };
-pub use self::{facts::TargetFacts, hardware::Hardware};
 use crate::{Ctx, Message, Party, Timer, fakes::disk::Disks, names};
 
 #[derive(Debug)]

@@ -146,23 +146,6 @@ impl Oracle {
         self.touched.insert(volume);
     }
 
-    pub fn landed(
-        &mut self,
-        volume: VolumeId,
-        replica: ReplicaId,
-        session: Epoch,
-        admitted: Epoch,
-    ) {
-        self.touched.insert(volume);
-        if session < admitted {
-            let words = format!(
-                "a write of epoch {session} landed on {}, which admits {admitted}",
-                names::label(replica.0)
-            );
-            self.break_promise("no-write-below-the-epoch", words);
-        }
-    }
-
     pub fn admitted(&mut self, replica: ReplicaId, before: Epoch, after: Epoch) {
         if after < before {
             let words = format!("{} admitted {after} after {before}", names::label(replica.0));

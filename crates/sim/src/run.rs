@@ -6,10 +6,11 @@ use std::{
 };
 
 use model::{Millis, Time};
+use storage_node::NodeMutation;
 
 use crate::{
-    Action, Ask, Cluster, Fault, NewBrain, RealNodes, Script, expect, names,
-    real_node::scaled,
+    Action, Ask, Cluster, Fault, NewBrain, Script, expect, names,
+    node_process::scaled,
     settle::{self, Settled},
     user::User,
 };
@@ -58,8 +59,8 @@ pub struct Options {
     pub trace: bool,
     /// How long the world may take to come to rest, if not as long as ever needed.
     pub patience: Option<Millis>,
-    /// Engines are real storage nodes on simulated disks, in a smaller world.
-    pub real_nodes: Option<RealNodes>,
+    /// A rule that the storage nodes lack.
+    pub mutation: Option<NodeMutation>,
 }
 
 /// Time for an election before the script begins.
@@ -69,9 +70,8 @@ pub fn run(seed: u64, script: &Script, brain: NewBrain, options: Options) -> Rep
     let mut report = Report::default();
     let mut world = None;
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        let real = options.real_nodes;
-        let script = &if real.is_some() { scaled(script) } else { script.clone() };
-        let cluster = world.insert(Cluster::with_nodes(seed, &script.setup, brain, real));
+        let (script, mutation) = (&scaled(script), options.mutation);
+        let cluster = world.insert(Cluster::with_mutation(seed, &script.setup, brain, mutation));
         cluster.store.keeps_backups = script.rolls_back();
         if options.trace {
             cluster.tracing();

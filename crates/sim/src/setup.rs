@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::{Bytes, Millis};
+use storage_node::NodeMutation;
 
 use crate::{
-    Hardware, Party, RealNodes,
+    Hardware, Party,
     cluster::{Cluster, HostMachine, Machine},
     fakes::disk::{Disk, Disks},
     names,
@@ -35,13 +36,13 @@ pub fn disk_path(label: &str) -> String {
 }
 
 impl Setup {
-    pub(crate) fn build(&self, cluster: &mut Cluster, real: Option<RealNodes>) {
+    pub(crate) fn build(&self, cluster: &mut Cluster, mutation: Option<NodeMutation>) {
         for label in self.nodes.keys() {
             let own = self.disks.iter().filter(|disk| disk.node == *label);
             let by_path =
                 own.map(|disk| (disk_path(&disk.label), Disk::blank(disk.capacity))).collect();
             let (id, disks) = (names::node(label), Disks { by_path });
-            let hardware = real.map(|real| Hardware::new(real, id.0.as_u128(), &disks));
+            let hardware = Hardware::new(mutation, id.0.as_u128(), &disks);
             let machine = Machine { disks, hardware, is_powered: true, ..Machine::default() };
             cluster.nodes.insert(id, machine);
         }

@@ -1,10 +1,10 @@
-//! Real storage nodes with one rule of their glue left out: each must be noticed by seeds that the
+//! Storage nodes with one rule of their glue left out: each must be noticed by seeds that the
 //! whole one passes.
 
 use storage_node::NodeMutation;
 
 use super::catch::{Caught, Sound};
-use crate::{Options, RealNodes, generate_for_real_nodes, real_brain, run};
+use crate::{Options, generate, real_brain, run};
 
 /// A storage node that lacks a rule.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,7 @@ pub const fn broken_nodes() -> [BrokenNode; 3] {
 
 impl BrokenNode {
     pub fn options(self) -> Options {
-        let real_nodes = Some(RealNodes { mutation: Some(self.mutation) });
-        Options { real_nodes, ..Options::default() }
+        Options { mutation: Some(self.mutation), ..Options::default() }
     }
 }
 
@@ -49,7 +48,7 @@ pub fn catch_node(
     sound: &Sound,
 ) -> Option<Caught> {
     seeds.into_iter().find_map(|seed| {
-        let script = generate_for_real_nodes(seed);
+        let script = generate(seed);
         let failure = run(seed, &script, real_brain(), broken.options()).failure?;
         sound.is_sound(seed, &script).then_some(Caught { seed, script, failure })
     })

@@ -2,13 +2,6 @@
 
 use super::*;
 
-/// Runs the case of this name.
-pub(super) fn check(name: &str) {
-    let case = cases().iter().find(|case| case.name == name).unwrap();
-    let report = case.run(None, Options::default()).unwrap();
-    assert_eq!(report.failure, None, "{name}");
-}
-
 #[test]
 fn every_file_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");

@@ -1,6 +1,6 @@
 //! Making a fault of a script happen, and undoing it when its time is over.
 
-use model::{Bytes, Key, Millis, NodeId, PoolId};
+use model::{Key, Millis, NodeId, PoolId};
 use ports::{LeaseRequest, Txn, Write};
 
 use super::{Cluster, Item, Running};
@@ -21,7 +21,6 @@ pub(super) enum Undo {
     Weather,
     Repair { key: String, value: Vec<u8> },
     Disk { node: NodeId, pool: PoolId },
-    Filler { node: NodeId, pool: PoolId },
     Hang { node: NodeId, pool: PoolId },
     PowerOn(NodeId),
     Isolate { node: NodeId, span: Millis },
@@ -76,7 +75,6 @@ impl Cluster {
                 self.damage(names::pool(pool), Condition::Absent, *span);
             }
             Fault::HangDisk { pool, span } => self.hang(names::pool(pool), *span),
-            Fault::FillPool { pool, span } => self.fill(names::pool(pool), *span),
             Fault::SwapDisk { pool } => self.swap(names::pool(pool)),
             Fault::Garble { kind, label, span } => self.garble(kind, label, *span),
             other => self.inject_in_store(other),
@@ -119,9 +117,6 @@ impl Cluster {
                 self.restart_for_disk(node);
             }
             Undo::Hang { node, pool } => self.set_hanging(node, pool, false),
-            Undo::Filler { node, pool } => self.change_disk(node, pool, |disk, _| {
-                disk.filler = Bytes::ZERO;
-            }),
             Undo::PowerOn(node) => {
                 if !self.nodes.get(&node).is_some_and(|machine| machine.is_lost) {
                     self.power_on(node);
@@ -178,23 +173,11 @@ impl Cluster {
         }
     }
 
-    fn fill(&mut self, pool: PoolId, span: Millis) {
-        let Some(node) = self.node_of(pool) else { return };
-        // What else would take the space of a real pool?
-        if self.real.is_some() {
-            return;
-        }
-        self.change_disk(node, pool, |disk, _| disk.filler = disk.free());
-        self.undo_in(span, Undo::Filler { node, pool });
-    }
-
     fn swap(&mut self, pool: PoolId) {
         let Some(node) = self.node_of(pool) else { return };
-        self.change_disk(node, pool, |disk, hardware| {
+        self.change_disk(node, pool, |disk, hardware, path| {
             *disk = Disk::blank(disk.capacity);
-            if let Some((hardware, path)) = hardware {
-                hardware.swap(path);
-            }
+            hardware.swap(path);
         });
         self.restart_for_disk(node);
     }
@@ -202,13 +185,11 @@ impl Cluster {
     /// A pool that failed is opened again by the next process of its node: somebody who puts a
     /// disk right restarts the engine.
     fn restart_for_disk(&mut self, node: NodeId) {
-        if self.real.is_some() {
-            self.kill(Party::Node(node));
-            self.start_in(Party::Node(node), Millis(500));
-        }
+        self.kill(Party::Node(node));
+        self.start_in(Party::Node(node), Millis(500));
     }
 
-    /// The disk ends nothing for a while. The disks of modelled engines do everything at once.
+    /// The disk ends nothing for a while.
     fn hang(&mut self, pool: PoolId, span: Millis) {
         let Some(node) = self.node_of(pool) else { return };
         self.set_hanging(node, pool, true);
@@ -216,19 +197,13 @@ impl Cluster {
     }
 
     fn set_hanging(&mut self, node: NodeId, pool: PoolId, hangs: bool) {
-        self.change_disk(node, pool, |_, hardware| {
-            if let Some((hardware, path)) = hardware {
-                hardware.set_hanging(path, hangs);
-            }
-        });
+        self.change_disk(node, pool, |_, hardware, path| hardware.set_hanging(path, hangs));
     }
 
     fn set_condition(&mut self, node: NodeId, pool: PoolId, condition: Condition) {
-        self.change_disk(node, pool, |disk, hardware| {
+        self.change_disk(node, pool, |disk, hardware, path| {
             disk.condition = condition;
-            if let Some((hardware, path)) = hardware {
-                hardware.set_condition(path, condition);
-            }
+            hardware.set_condition(path, condition);
         });
     }
 
@@ -236,13 +211,13 @@ impl Cluster {
         &mut self,
         node: NodeId,
         pool: PoolId,
-        change: impl FnOnce(&mut Disk, Option<(&mut Hardware, &str)>),
+        change: impl FnOnce(&mut Disk, &mut Hardware, &str),
     ) {
         self.change_disks(node, |disks, hardware| {
             let path = disks.path_of(pool);
             let disk = disks.disk_of_mut(pool);
             if let Some((disk, path)) = disk.zip(path) {
-                change(disk, hardware.map(|hardware| (hardware, path.as_str())));
+                change(disk, hardware, &path);
             }
         });
     }
@@ -272,6 +247,8 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
+    use model::Bytes;
+
     use super::*;
     use crate::{DiskSetup, Script, Setup, cluster::tests::Idle};
 

@@ -37,15 +37,12 @@ impl Cluster {
         self.oracle = oracle;
     }
 
-    /// Lets judges see what real nodes hold now: of these volumes the data as well.
+    /// Lets judges see what nodes hold now: of these volumes the data as well.
     pub fn refresh_facts(&mut self, volumes: &BTreeSet<VolumeId>) {
-        if self.real.is_none() {
-            return;
-        }
         for machine in self.nodes.values_mut() {
             let Machine { engine, disks, hardware, .. } = machine;
             if let Some(engine) = engine {
-                engine.refresh((disks, hardware.as_mut()), volumes, &mut self.oracle);
+                engine.refresh(disks, hardware, volumes, &mut self.oracle);
             }
         }
     }
@@ -124,7 +121,7 @@ impl Truth for Cluster {
     fn serving(&self, volume: VolumeId) -> Vec<(NodeId, Epoch, BTreeSet<ReplicaId>)> {
         let running = self.nodes.iter().filter_map(|(node, machine)| {
             let target = machine.engine.as_ref()?.target(volume)?;
-            target.may_acknowledge.then_some((*node, target.epoch, target.acknowledging))
+            target.is_serving.then_some((*node, target.epoch, target.acknowledging))
         });
         running.collect()
     }

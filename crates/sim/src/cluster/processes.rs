@@ -4,15 +4,15 @@ use model::{InstanceId, Millis, NodeId, PoolId};
 
 use pool::Crash;
 
-use super::{Cluster, Item, Pause, Running};
+use super::{Cluster, Item, Machine, Pause, Running};
 use crate::{
-    Controller, Ctx, EngineProcess, Hardware, Message, Party, StreamEvent,
+    Controller, Ctx, Hardware, Message, NodeProcess, Party, StreamEvent,
     fakes::{
         disk::{Condition, Disk, Disks},
         host::Host,
     },
     names,
-    real_node::refresh_at_rest,
+    node_process::refresh_at_rest,
 };
 
 impl Cluster {
@@ -89,14 +89,13 @@ impl Cluster {
             }
             Party::Node(node) => {
                 let machine = self.nodes.entry(node).or_default();
-                let hardware = machine.hardware.as_mut();
-                let engine = EngineProcess::start(node, instance, controllers, hardware, &mut ctx);
+                let hardware = &mut machine.hardware;
+                let engine = NodeProcess::start(node, instance, controllers, hardware, &mut ctx);
                 machine.engine = Some(engine);
             }
             Party::Host(host) => {
                 let machine = self.hosts.entry(host).or_default();
-                let real = self.real.is_some();
-                let process = Host::start(host, instance, machine, controllers, real, &mut ctx);
+                let process = Host::start(host, instance, machine, controllers, &mut ctx);
                 machine.process = Some(process);
             }
         }
@@ -129,7 +128,7 @@ impl Cluster {
             return;
         }
         self.with(party, |running, ctx| match running {
-            Running::Engine(engine, disks, _) => engine.greet(disks, ctx, controller),
+            Running::Engine(engine, ..) => engine.greet(ctx, controller),
             Running::Host(host) => host.greet(ctx, controller),
             _ => {}
         });
@@ -181,14 +180,12 @@ impl Cluster {
         }
     }
 
-    /// Ends what a real node had under way on its disks, and looks at what is left.
+    /// Ends what a node had under way on its disks, and looks at what is left.
     fn crash_disks(&mut self, party: Party, crash: Crash) {
         let Party::Node(node) = party else { return };
         let Some(machine) = self.nodes.get_mut(&node) else { return };
-        if let Some(hardware) = &mut machine.hardware {
-            hardware.crash(crash);
-            refresh_at_rest(&mut machine.disks, hardware, |_| true, &mut self.oracle);
-        }
+        machine.hardware.crash(crash);
+        refresh_at_rest(&mut machine.disks, &machine.hardware, |_| true, &mut self.oracle);
     }
 
     pub fn power_on(&mut self, node: NodeId) {
@@ -342,21 +339,16 @@ impl Cluster {
     }
 
     /// Changes the disks of a node under its engine.
-    pub fn change_disks(
-        &mut self,
-        node: NodeId,
-        change: impl FnOnce(&mut Disks, Option<&mut Hardware>),
-    ) {
+    pub fn change_disks(&mut self, node: NodeId, change: impl FnOnce(&mut Disks, &mut Hardware)) {
         if let Some(machine) = self.nodes.get_mut(&node) {
-            change(&mut machine.disks, machine.hardware.as_mut());
-            if let Some(hardware) = &machine.hardware {
-                let is_pulled = |disk: &Disk| disk.condition == Condition::Absent;
-                refresh_at_rest(&mut machine.disks, hardware, is_pulled, &mut self.oracle);
-            }
+            let Machine { disks, hardware, .. } = machine;
+            change(disks, hardware);
+            let is_pulled = |disk: &Disk| disk.condition == Condition::Absent;
+            refresh_at_rest(disks, hardware, is_pulled, &mut self.oracle);
         }
         self.with(Party::Node(node), |running, ctx| {
             if let Running::Engine(engine, disks, hardware) = running {
-                engine.disks_changed((disks, hardware), ctx);
+                engine.disks_changed(disks, hardware, ctx);
             }
         });
     }

@@ -95,11 +95,11 @@ impl Cluster {
         }
     }
 
-    fn true_inventories(&mut self) -> BTreeMap<NodeId, Inventory> {
+    fn true_inventories(&self) -> BTreeMap<NodeId, Inventory> {
         let mut inventories = BTreeMap::new();
-        for (node, machine) in &mut self.nodes {
-            if let Some(engine) = &mut machine.engine {
-                inventories.insert(*node, engine.inventory(&machine.disks));
+        for (node, machine) in &self.nodes {
+            if let Some(engine) = &machine.engine {
+                inventories.insert(*node, engine.inventory());
             }
         }
         inventories

@@ -1,6 +1,7 @@
 //! A machine that consumes volumes: keeps paths as it is told, writes, reads, and checks what it
 //! reads.
 
+mod initiator;
 mod io;
 mod paths;
 mod share;
@@ -12,8 +13,14 @@ use model::{
     NodeId, PathSeen, Revision, Scope, VolumeId,
 };
 
-use self::{io::Work, paths::Path, share::Share};
-use crate::{Ctx, HostMachine, Initiators, Message, Party, PathOp, Timer};
+pub(crate) use self::initiator::host_nqn;
+use self::{
+    initiator::{Initiators, PathOp},
+    io::Work,
+    paths::Path,
+    share::Share,
+};
+use crate::{Ctx, HostMachine, Message, Party, Timer};
 
 #[derive(Debug)]
 pub struct Host {
@@ -33,8 +40,7 @@ pub struct Host {
     announcing: bool,
     beats: u32,
     controllers: u8,
-    /// Paths are NVMe sessions over connections to real nodes.
-    initiators: Option<Initiators>,
+    initiators: Initiators,
 }
 
 /// A volume on this host.
@@ -57,7 +63,6 @@ impl Host {
         instance: InstanceId,
         machine: &HostMachine,
         controllers: u8,
-        is_real: bool,
         ctx: &mut Ctx<'_>,
     ) -> Self {
         let mut started = Self {
@@ -75,7 +80,7 @@ impl Host {
             announcing: false,
             beats: 0,
             controllers,
-            initiators: is_real.then(|| Initiators::new(host, instance)),
+            initiators: Initiators::new(host, instance),
         };
         started.greet_all(ctx);
         ctx.out.changed = true;
@@ -91,16 +96,10 @@ impl Host {
                 let answer = self.apply(ctx, &config);
                 ctx.send(from, Message::HostApplied(answer));
             }
-            (Party::Node(node), Message::PathReply(reply)) => self.on_reply(ctx, node, reply),
-            (_, Message::Stream(piece)) => {
-                if let Some(initiators) = &mut self.initiators {
-                    initiators.stream(ctx, from, piece);
-                }
+            (_, Message::Stream(piece)) => self.initiators.stream(ctx, from, piece),
+            (Party::Node(_), Message::Reset(instance)) => {
+                self.initiators.reset(ctx, from, instance);
             }
-            (Party::Node(node), Message::Reset(instance)) => match &mut self.initiators {
-                Some(initiators) => initiators.reset(ctx, from, instance),
-                None => self.on_reset(ctx, node),
-            },
             _ => {}
         }
         self.after(ctx);
@@ -111,11 +110,7 @@ impl Host {
             Timer::Beat => self.beat(ctx),
             Timer::Inventory => self.announce(ctx),
             Timer::Work(volume) => self.work(ctx, volume),
-            Timer::Deadline => {
-                if let Some(initiators) = &mut self.initiators {
-                    initiators.wake(ctx);
-                }
-            }
+            Timer::Deadline => self.initiators.wake(ctx),
             _ => {}
         }
         self.after(ctx);
@@ -201,7 +196,7 @@ impl Host {
     fn detach(&mut self, ctx: &mut Ctx<'_>, volume: VolumeId) {
         if let Some(mut attachment) = self.attached.remove(&volume) {
             for path in attachment.paths.drain(..) {
-                paths::send(ctx, volume, &path, PathOp::Disconnect);
+                paths::send(&mut self.initiators, volume, &path, PathOp::Disconnect);
             }
             ctx.out.changed = true;
         }
@@ -260,11 +255,10 @@ impl Host {
     /// What was said to targets goes by their sessions, and their answers come back by them.
     fn speak(&mut self, ctx: &mut Ctx<'_>) {
         loop {
-            let Some(initiators) = &mut self.initiators else { return };
-            initiators.take_requests(ctx);
-            match initiators.take_reply() {
+            self.initiators.take_requests(ctx);
+            match self.initiators.take_reply() {
                 Some((node, reply)) => self.on_reply(ctx, node, reply),
-                None => return initiators.sleep(ctx),
+                None => return self.initiators.sleep(ctx),
             }
         }
     }

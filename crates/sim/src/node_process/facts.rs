@@ -6,7 +6,7 @@ use block::{Buffer, Extent};
 use model::{Bytes, Epoch, HostId, PoolId, ReplicaId, SnapshotId, VolumeId};
 use pool::{Image, Import, ImportOptions, ImportStep, Io, Out, Pool, Request, RequestId, SimDisk};
 
-use super::{Hardware, OpenedDisk, NodeProcess};
+use super::{Hardware, NodeProcess, OpenedDisk};
 use crate::{
     Oracle,
     fakes::disk::{BLOCKS, Disk, Disks, PoolDisk, ReplicaDisk, SnapshotDisk, UNKNOWN},
@@ -20,6 +20,8 @@ pub struct TargetFacts {
     pub epoch: Epoch,
     pub hosts: BTreeSet<HostId>,
     pub is_serving: bool,
+    /// It acknowledges nothing until it has excluded a replica.
+    pub is_held_up: bool,
     /// The replicas whose answers an acknowledgement waits for.
     pub acknowledging: BTreeSet<ReplicaId>,
 }
@@ -58,13 +60,13 @@ impl NodeProcess {
     }
 
     fn target_facts(&self, volume: VolumeId, target: &mirror::Target<Buffer>) -> TargetFacts {
-        let healthy = target.record().children.iter().filter(|(_, is_healthy)| **is_healthy);
         TargetFacts {
             volume,
             epoch: target.epoch(),
             hosts: self.machine.hosts_of(volume),
             is_serving: target.is_serving(),
-            acknowledging: healthy.map(|(id, _)| *id).collect(),
+            is_held_up: target.is_held_up(),
+            acknowledging: target.acknowledging().collect(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is judged of a real node alone: it answers configs and tells news in time, whatever one of
+//! What is judged of a node alone: it answers configs and tells news in time, whatever one of
 //! its disks does.
 
 use model::{Bytes, Inventory, Millis, Time};

@@ -58,7 +58,6 @@ fn copy(epoch: u64, value: u64) -> ReplicaDisk {
         size: Bytes::gib(1),
         thin: false,
         epoch: Epoch(epoch),
-        admitted: None,
         roster: Roster::ZERO,
         members: BTreeMap::new(),
         birth: None,

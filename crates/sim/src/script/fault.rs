@@ -76,10 +76,6 @@ pub enum Fault {
         pool: String,
         span: Option<Millis>,
     },
-    FillPool {
-        pool: String,
-        span: Millis,
-    },
     /// Its disk ends nothing meanwhile, and then everything.
     HangDisk {
         pool: String,
@@ -206,7 +202,6 @@ impl Fault {
                 match verb {
                     "fault" => Self::FaultPool { pool, span: words.duration()? },
                     "pull" => Self::PullDisk { pool, span: words.duration()? },
-                    "fill" => Self::FillPool { pool, span: words.for_span()? },
                     "hang" => Self::HangDisk { pool, span: words.for_span()? },
                     _ => Self::SwapDisk { pool },
                 }
@@ -236,7 +231,6 @@ impl Fault {
         "garble",
         "fault pool",
         "pull disk",
-        "fill pool",
         "swap disk",
         "weather",
         "clock",
@@ -268,7 +262,6 @@ impl Fault {
             Self::Garble { .. } => "garble",
             Self::FaultPool { .. } => "fault pool",
             Self::PullDisk { .. } => "pull disk",
-            Self::FillPool { .. } => "fill pool",
             Self::HangDisk { .. } => "hang disk",
             Self::SwapDisk { .. } => "swap disk",
             Self::Weather { .. } => "weather",
@@ -306,7 +299,6 @@ impl fmt::Display for Fault {
             }
             Self::FaultPool { pool, span } => write!(f, "fault {pool}{}", For(*span)),
             Self::PullDisk { pool, span } => write!(f, "pull {pool}{}", For(*span)),
-            Self::FillPool { pool, span } => write!(f, "fill {pool} for {}", Span(*span)),
             Self::HangDisk { pool, span } => write!(f, "hang {pool} for {}", Span(*span)),
             Self::SwapDisk { pool } => write!(f, "swap {pool}"),
             Self::Weather { weather: Weather { lost, repeated, slower }, span } => write!(

@@ -59,7 +59,6 @@ host h2 on n1
 6.900 fault p1
 7.000 fault p1 for 10s
 7.100 pull p1 for 10s
-7.200 fill p1 for 10s
 7.300 swap p1
 7.400 weather lost 200 repeated 100 slower 300ms for 5s
 7.500 clock c1 ahead 5s

@@ -10,10 +10,13 @@ use model::{
 };
 
 use crate::{
-    Cluster, Copies, EngineProcess, Party, TargetFacts,
-    fakes::disk::{Condition, Disk},
+    Cluster, Copies, NodeProcess, Party, TargetFacts,
+    fakes::disk::{Disk, PoolDisk},
     names,
 };
+
+/// More than what hosts write of a volume takes, with some snapshots of it.
+const ROOM_TO_COPY: Bytes = Bytes::mib(4);
 
 /// What is not as it should be: its kind before the colon, then what it is about.
 pub(super) fn amiss(cluster: &Cluster, world: &plan::World) -> Option<String> {
@@ -64,11 +67,11 @@ fn misled(cluster: &Cluster, world: &plan::World) -> Option<String> {
 /// resize was accepted; then it waits until somebody makes room.
 pub(super) fn can_grow(cluster: &Cluster, volume: &Volume) -> bool {
     volume.layout.replicas.iter().all(|replica| {
-        let disk = open_disk(cluster, replica.node, replica.pool);
+        let pool = open_pool(cluster, replica.node, replica.pool);
         let copy = cluster.copy(replica.id);
-        disk.zip(copy).is_some_and(|(disk, copy)| {
+        pool.zip(copy).is_some_and(|(pool, copy)| {
             let growth = volume.spec.size.saturating_sub(copy.size);
-            copy.thin || growth <= disk.free()
+            copy.thin || growth <= pool.free()
         })
     })
 }
@@ -77,9 +80,9 @@ pub(super) fn can_grow(cluster: &Cluster, volume: &Volume) -> bool {
 /// for room.
 fn copying(cluster: &Cluster) -> Option<String> {
     let has_room = |replica: &Replica| {
-        let disk = open_disk(cluster, replica.node, replica.pool);
-        let copy = cluster.copy(replica.id);
-        disk.zip(copy).is_some_and(|(disk, copy)| disk.free() >= copy.block_size())
+        let pool = open_pool(cluster, replica.node, replica.pool);
+        let is_there = cluster.copy(replica.id).is_some();
+        is_there && pool.is_some_and(|pool| pool.free() >= ROOM_TO_COPY)
     };
     let volume = cluster.records.volumes().find(|volume| {
         let mut rebuilt = volume.layout.replicas.iter().filter(|replica| replica.rebuilding);
@@ -92,8 +95,8 @@ fn copying(cluster: &Cluster) -> Option<String> {
 /// over before anything is called done.
 fn held_up(cluster: &Cluster) -> Option<String> {
     let engines = cluster.nodes.values().filter_map(|machine| machine.engine.as_ref());
-    let mut serving = engines.flat_map(EngineProcess::targets).filter(|target| target.is_serving);
-    let held = serving.find(|target| !target.may_acknowledge)?;
+    let mut serving = engines.flat_map(NodeProcess::targets).filter(|target| target.is_serving);
+    let held = serving.find(|target| target.is_held_up)?;
     Some(format!("targets acknowledge: that of {} is held up", names::label(held.volume.0)))
 }
 
@@ -246,7 +249,7 @@ pub(super) fn has_healthy_copy(cluster: &Cluster, volume: &Volume) -> bool {
     let healthy = volume.layout.replicas.iter().filter(|r| membership.is_healthy(r.id));
     healthy.into_iter().any(|replica| {
         cluster.copy(replica.id).is_some()
-            && open_disk(cluster, replica.node, replica.pool).is_some()
+            && open_pool(cluster, replica.node, replica.pool).is_some()
     })
 }
 
@@ -267,10 +270,10 @@ pub(super) fn roomy_pool(cluster: &Cluster, volume: &Volume) -> Option<PoolId> {
         let Record::Pool(pool) = record else { return None };
         let (id, node) = (pool.meta.id, pool.spec.node);
         let beside = volume.layout.replicas.iter().any(|replica| replica.node == node);
-        let disk =
-            open_disk(cluster, node, id).filter(|_| !beside && takes_copies(cluster, node))?;
-        let taken = promised.get(&id).copied().unwrap_or(Bytes::ZERO).max(disk.used());
-        let room = disk.capacity.saturating_sub(taken);
+        let found =
+            open_pool(cluster, node, id).filter(|_| !beside && takes_copies(cluster, node))?;
+        let taken = promised.get(&id).copied().unwrap_or(Bytes::ZERO).max(found.used);
+        let room = found.capacity.saturating_sub(taken);
         (known_pool(cluster, id).is_some() && room >= needed).then_some(id)
     })
 }
@@ -291,9 +294,9 @@ fn takes_copies(cluster: &Cluster, node: NodeId) -> bool {
         if !(node.spec.cordoned || node.spec.draining || node.spec.forgotten))
 }
 
-fn open_disk(cluster: &Cluster, node: NodeId, pool: PoolId) -> Option<&Disk> {
+fn open_pool(cluster: &Cluster, node: NodeId, pool: PoolId) -> Option<&PoolDisk> {
     let machine = cluster.nodes.get(&node).filter(|machine| machine.engine.is_some())?;
-    machine.disks.disk_of(pool).filter(|disk| disk.condition == Condition::Fine)
+    machine.disks.disk_of(pool).and_then(Disk::readable)
 }
 
 /// Everything that layouts promise, thin volumes counted whole.

@@ -2,8 +2,12 @@
 
 use model::{Millis, Time, VolumeId};
 
-use super::{Host, paths};
-use crate::{Ctx, PathOp, PathResult, Timer, fakes::disk::BLOCKS};
+use super::{
+    Host,
+    initiator::{PathOp, PathResult},
+    paths,
+};
+use crate::{Ctx, Timer, fakes::disk::BLOCKS};
 
 #[derive(Debug, Default)]
 pub(super) struct Work {
@@ -63,12 +67,12 @@ impl Host {
             op.sent = sent;
             let Op { tag, block, .. } = *op;
             let value = *op.value.get_or_insert_with(|| ctx.oracle.issue(volume, block));
-            paths::send(ctx, volume, path, PathOp::Write { tag, block, value });
+            paths::send(&mut self.initiators, volume, path, PathOp::Write { tag, block, value });
         }
         if let Some(op) = attachment.work.read.as_mut().filter(|op| op.sent.is_none()) {
             op.sent = sent;
             let Op { tag, block, .. } = *op;
-            paths::send(ctx, volume, path, PathOp::Read { tag, block });
+            paths::send(&mut self.initiators, volume, path, PathOp::Read { tag, block });
         }
     }
 

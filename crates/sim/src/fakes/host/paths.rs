@@ -2,8 +2,11 @@
 
 use model::{Epoch, Millis, NodeId, PathFailure, PathHealth, PathItem, PathSeen, Time, VolumeId};
 
-use super::Host;
-use crate::{Ctx, Message, Party, PathOp, PathReply, PathRequest, PathResult};
+use super::{
+    Host,
+    initiator::{Initiators, PathOp, PathReply, PathRequest, PathResult},
+};
+use crate::Ctx;
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
@@ -63,7 +66,7 @@ impl Host {
                 health: PathHealth::Connecting,
                 at: ctx.now,
             };
-            send(ctx, volume, &path, PathOp::Connect);
+            send(&mut self.initiators, volume, &path, PathOp::Connect);
             attachment.paths.push(path);
             ctx.out.changed = true;
             return;
@@ -76,7 +79,7 @@ impl Host {
         attachment.paths = kept;
         ctx.out.changed = true;
         for path in dropped {
-            send(ctx, volume, &path, PathOp::Disconnect);
+            send(&mut self.initiators, volume, &path, PathOp::Disconnect);
             self.resend(ctx, volume, path.session);
         }
     }
@@ -91,7 +94,7 @@ impl Host {
                     path.fail(ctx, PathFailure::Silent);
                     broken.push(path.session);
                 }
-                PathHealth::Live => send(ctx, volume, path, PathOp::Ping),
+                PathHealth::Live => send(&mut self.initiators, volume, path, PathOp::Ping),
                 PathHealth::Connecting if waited > CONNECT_TIMEOUT => {
                     path.fail(ctx, PathFailure::Silent);
                 }
@@ -99,7 +102,7 @@ impl Host {
                     self.numbers += 1;
                     path.session = self.numbers;
                     path.at = ctx.now;
-                    send(ctx, volume, path, PathOp::Connect);
+                    send(&mut self.initiators, volume, path, PathOp::Connect);
                 }
                 PathHealth::Connecting | PathHealth::Failed { .. } => {}
             }
@@ -144,23 +147,9 @@ impl Host {
         };
         self.attached.values().flat_map(|attachment| &attachment.paths).any(is_fresh)
     }
-
-    pub(super) fn on_reset(&mut self, ctx: &mut Ctx<'_>, node: NodeId) {
-        let mut broken = Vec::new();
-        for (volume, attachment) in &mut self.attached {
-            for path in attachment.paths.iter_mut().filter(|path| path.node == node) {
-                path.fail(ctx, PathFailure::Reset);
-                broken.push((*volume, path.session));
-            }
-        }
-        for (volume, session) in broken {
-            self.resend(ctx, volume, session);
-        }
-    }
 }
 
-pub(super) fn send(ctx: &mut Ctx<'_>, volume: VolumeId, path: &Path, op: PathOp) {
+pub(super) fn send(initiators: &mut Initiators, volume: VolumeId, path: &Path, op: PathOp) {
     let (session, epoch) = (path.session, path.epoch);
-    let request = PathRequest { session, volume, epoch, op };
-    ctx.send(Party::Node(path.node), Message::Path(request));
+    initiators.send(path.node, PathRequest { session, volume, epoch, op });
 }
