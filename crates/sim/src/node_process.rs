@@ -170,6 +170,7 @@ impl NodeProcess {
                 break;
             }
         }
+        self.judge_audit(ctx);
         self.streams.flush(ctx);
         self.sleep(ctx);
     }

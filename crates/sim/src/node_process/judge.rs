@@ -1,7 +1,10 @@
 //! What is judged of a node alone: it answers configs and tells news in time, whatever one of
 //! its disks does.
 
-use model::{Bytes, Inventory, Millis, Time};
+use std::collections::BTreeMap;
+
+use model::{Bytes, Epoch, Inventory, Millis, ReplicaId, Time};
+use storage_node::AuditEvent;
 
 use super::NodeProcess;
 use crate::{Ctx, names};
@@ -21,6 +24,8 @@ pub(super) struct Watch {
     told: u64,
     /// Since when it differs from what is.
     differs_since: Option<Time>,
+    /// The highest epoch that each replica answered to have shut older ones out for.
+    fenced: BTreeMap<ReplicaId, Epoch>,
 }
 
 impl NodeProcess {
@@ -33,6 +38,26 @@ impl NodeProcess {
         }
         self.judge_answers(ctx);
         self.judge_news(ctx);
+    }
+
+    /// After a fence no older epoch changes a replica.
+    pub(super) fn judge_audit(&mut self, ctx: &mut Ctx<'_>) {
+        for event in self.machine.take_audit() {
+            match event {
+                AuditEvent::Fenced { replica, epoch } => {
+                    let fenced = self.watch.fenced.entry(replica).or_default();
+                    *fenced = epoch.max(*fenced);
+                }
+                AuditEvent::Changed { replica, epoch } => {
+                    let fenced = self.watch.fenced.get(&replica).copied().unwrap_or_default();
+                    if epoch < fenced {
+                        let replica = names::label(replica.0);
+                        let words = format!("epoch {epoch} changed {replica}, fenced by {fenced}");
+                        ctx.oracle.break_promise("no-write-below-the-epoch", words);
+                    }
+                }
+            }
+        }
     }
 
     fn judge_answers(&self, ctx: &mut Ctx<'_>) {
