@@ -142,7 +142,7 @@ pub enum Command {
         #[command(flatten)]
         connection: Connection,
     },
-    /// Make a volume, a pool or a snapshot
+    /// Make a volume, a pool or a snapshot; what exists is never changed by it
     #[command(subcommand)]
     Create(Create),
     /// Delete a volume, a pool or a snapshot
@@ -346,6 +346,9 @@ pub enum Create {
         /// To find it by, or to spread volumes over
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
         labels: Vec<(String, String)>,
+        /// Take this pool, which is on the disk and in no record, with what it holds
+        #[arg(long, value_name = "POOL-ID")]
+        id: Option<model::PoolId>,
         #[command(flatten)]
         manner: Manner,
     },
@@ -356,6 +359,9 @@ pub enum Create {
         /// The volume, by its name or id
         #[arg(long)]
         volume: String,
+        /// Made by you, so that the same command can be repeated: it takes one snapshot
+        #[arg(long, value_name = "SNAPSHOT-ID")]
+        id: Option<model::SnapshotId>,
         #[command(flatten)]
         manner: Manner,
     },

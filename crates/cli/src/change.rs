@@ -3,7 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use hyper::Method;
-use model::{Labels, Topology, VolumeSpec};
+use model::{Labels, Time, Topology, VolumeSpec};
 use rest::{
     Answer, Client, NodeShown, PoolPut, Promote, PublicationPut, Recover, SharePut, SnapshotPut,
     VolumePut, VolumeShown, encode,
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{
     CliError,
     arguments::{Command, Create, Kind, Manner, Output},
-    get, preview, progress, yaml,
+    get, preview, progress, watch, yaml,
 };
 
 /// One request, and what it is about.
@@ -30,6 +30,8 @@ struct Change {
     until: &'static str,
     if_match: Option<u64>,
     body: Option<Value>,
+    /// It makes what it names, and leaves what is there as it is.
+    is_create: bool,
     /// Past tense, for people.
     done: &'static str,
 }
@@ -40,9 +42,15 @@ impl Change {
             (_, Kind::Cluster) => "",
             _ => "available",
         };
-        let (query, if_match, body) = (Vec::new(), None, None);
+        let (query, if_match, body, is_create) = (Vec::new(), None, None, false);
         let name = path.split('/').nth(3).unwrap_or_default().to_owned();
-        Self { kind, name, method, path, query, until, if_match, body, done }
+        Self { kind, name, method, path, query, until, if_match, body, is_create, done }
+    }
+
+    /// Makes what the path names.
+    fn create(kind: Kind, path: String, body: &impl Serialize) -> Result<Self, CliError> {
+        let change = Self::new(kind, Method::PUT, path, "created").with(body)?;
+        Ok(Self { is_create: true, ..change })
     }
 
     fn until(mut self, until: &'static str) -> Self {
@@ -99,7 +107,15 @@ async fn send(
     let (kind, done) = (change.kind, change.done);
     // What a person saw counts for more than what was read just now.
     let if_match = manner.if_revision.or(change.if_match);
-    let sending = client.change(change.method, &path, if_match, change.body.as_ref());
+    let sending = async {
+        match &change.body {
+            // A create of what somebody saw is a contradiction, which the server explains.
+            Some(body) if change.is_create && if_match.is_none() => {
+                client.create(&path, body).await
+            }
+            body => client.change(change.method, &path, if_match, body.as_ref()).await,
+        }
+    };
     let answer: Answer<Value> = progress::beside(client, kind, &change.name, sending).await?;
     match answer {
         Answer::Preview(preview) => match manner.output {
@@ -111,7 +127,13 @@ async fn send(
         Answer::Done(shown) if manner.output == Output::Table => {
             writeln!(out, "{}/{} {done}", kind.singular(), get::name(&shown))?;
         }
-        Answer::Done(shown) => get::print(client, kind, manner.output, &[shown], true, out).await?,
+        Answer::Unchanged(shown) if manner.output == Output::Table => {
+            let taken = taken_at(kind, &shown);
+            writeln!(out, "{}/{} unchanged{taken}", kind.singular(), get::name(&shown))?;
+        }
+        Answer::Done(shown) | Answer::Unchanged(shown) => {
+            get::print(client, kind, manner.output, &[shown], true, out).await?;
+        }
         Answer::Accepted(shown) => {
             let name = get::name(&shown);
             writeln!(out, "{}/{name} accepted, not yet {done}", kind.singular())?;
@@ -123,6 +145,15 @@ async fn send(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of a snapshot that is there: of which moment it is.
+fn taken_at(kind: Kind, shown: &Value) -> String {
+    let created = shown.pointer("/meta/created").and_then(Value::as_u64);
+    match created.filter(|_| kind == Kind::Snapshots) {
+        Some(at) => format!(", taken at {}", watch::date(Time(at))),
+        None => String::new(),
+    }
 }
 
 fn created(create: Create) -> Result<(Change, Manner), CliError> {
@@ -152,17 +183,17 @@ fn created(create: Create) -> Result<(Change, Manner), CliError> {
             };
             let put = VolumePut { id: None, labels: labels.into_iter().collect(), spec };
             let path = format!("/v1/volumes/{}", encode(&name));
-            (Change::new(Kind::Volumes, Method::PUT, path, "created").with(&put)?, manner)
+            (Change::create(Kind::Volumes, path, &put)?, manner)
         }
-        Create::Pool { name, node, disks, labels, manner } => {
-            let put = PoolPut { id: None, labels: labels.into_iter().collect(), node, disks };
+        Create::Pool { name, node, disks, labels, id, manner } => {
+            let put = PoolPut { id, labels: labels.into_iter().collect(), node, disks };
             let path = format!("/v1/pools/{}", encode(&name));
-            (Change::new(Kind::Pools, Method::PUT, path, "created").with(&put)?, manner)
+            (Change::create(Kind::Pools, path, &put)?, manner)
         }
-        Create::Snapshot { name, volume, manner } => {
-            let put = SnapshotPut { id: None, volume, attempt: None, within: None };
+        Create::Snapshot { name, volume, id, manner } => {
+            let put = SnapshotPut { id, volume, attempt: None, within: None };
             let path = format!("/v1/snapshots/{}", encode(&name));
-            (Change::new(Kind::Snapshots, Method::PUT, path, "created").with(&put)?, manner)
+            (Change::create(Kind::Snapshots, path, &put)?, manner)
         }
     })
 }

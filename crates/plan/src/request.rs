@@ -3,6 +3,7 @@
 //! A request never does the work: it validates, and writes a spec (creation writes the first layout
 //! too, so that of two creates that fit only once, one is refused). What follows is planned.
 
+mod difference;
 mod node;
 mod pool;
 mod snapshot;
@@ -17,11 +18,12 @@ use alloc::{
 };
 
 use model::{
-    AttemptId, Buried, Bytes, Extra, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec,
-    Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn, Undecodable,
-    VolumeId, VolumeSpec,
+    AttemptId, Buried, Bytes, Extra, HostId, Invalid, Key, Labels, Millis, NodeId, PoolId,
+    PoolSpec, Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn,
+    Undecodable, VolumeId, VolumeSpec,
 };
 
+pub use self::difference::{FieldDifference, volume_differences};
 use crate::World;
 
 /// One request. Ids are made by the client, so that a repeated one is recognised.
@@ -140,6 +142,12 @@ pub enum Refusal {
     /// The resource is not as the request supposes, or is being deleted.
     #[error("conflict: {why}")]
     Conflict { why: String },
+    /// A create of what is there already, and is not as asked for.
+    #[error(
+        "{what} exists, made {age} ago, and is not as asked for: {}; it was left as it is",
+        sentence(.differences)
+    )]
+    Exists { what: String, age: Millis, differences: Vec<FieldDifference> },
     /// It is well formed, but cannot be done now; `why` says what would have to change.
     #[error("{why}")]
     Impossible { why: String },
@@ -157,6 +165,11 @@ pub enum Refusal {
     NotLeading,
     #[error("the store is unavailable")]
     StoreUnavailable,
+}
+
+fn sentence(differences: &[FieldDifference]) -> String {
+    let parts: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    parts.join("; ")
 }
 
 /// A request was made durable.

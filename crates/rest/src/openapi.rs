@@ -99,6 +99,14 @@ fn parameters(route: &Route) -> Value {
             "description": "The spec's revision that was read; a stale one is refused.",
         }));
     }
+    if route.operation.is_making() {
+        parameters.push(json!({
+            "name": "If-None-Match", "in": "header",
+            "schema": { "type": "string", "enum": ["*"] },
+            "description": "Create only: what exists is never changed. If it is as asked for, the \
+                            answer is 200 and not 201; if not, 409 with each field that differs.",
+        }));
+    }
     if route.operation == Operation::Events {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header",

@@ -1,7 +1,7 @@
 //! What went wrong, in the shape of RFC 9457 with a code that stays.
 
 use model::Undecodable;
-use plan::Refusal;
+use plan::{FieldDifference, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,7 @@ pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("method-not-allowed", 405, "The route does not take this method"),
     ("attempt-failed", 409, "The attempt failed and was withdrawn"),
     ("conflict", 409, "The resource is not as the request supposes"),
+    ("exists", 409, "The resource exists and is not as asked for"),
     ("in-use", 409, "The resource is in use"),
     ("name-taken", 409, "The name is taken"),
     ("unreadable", 409, "A record that this depends on cannot be read"),
@@ -83,6 +84,16 @@ impl Problem {
         problem
     }
 
+    /// Names each field that is not as it was asked for.
+    pub(crate) fn with_differences(mut self, differences: &[FieldDifference]) -> Self {
+        let named = differences.iter().map(|found| FieldError {
+            field: found.field.clone(),
+            detail: format!("it is {}, not {}", found.is, found.asked),
+        });
+        self.errors.extend(named);
+        self
+    }
+
     pub(crate) fn unreadable(found: &Undecodable) -> Self {
         let detail = format!("{found}; look at the record with `holdfast doctor`");
         Self::new("unreadable", detail)
@@ -106,6 +117,9 @@ impl From<Refusal> for Problem {
             Refusal::NameTaken { .. } => Self::new("name-taken", detail),
             Refusal::StaleSpec { .. } => Self::new("stale-revision", detail),
             Refusal::Conflict { .. } => Self::new("conflict", detail),
+            Refusal::Exists { differences, .. } => {
+                Self::new("exists", detail).with_differences(&differences)
+            }
             Refusal::Impossible { .. } => Self::new("impossible", detail),
             Refusal::Unreadable { .. } => Self::new("unreadable", detail),
             Refusal::InUse { .. } => Self::new("in-use", detail),

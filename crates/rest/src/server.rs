@@ -22,7 +22,7 @@ use tracing::warn;
 
 use crate::{
     Backend, Chosen, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen,
-    change::Wish,
+    change::{Preconditions, Wish},
     events, limits, metrics,
     preview::preview,
     query::Query,
@@ -146,6 +146,11 @@ impl Asked {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
+    fn preconditions(&self) -> Preconditions<'_> {
+        let (if_match, if_none_match) = (self.header("if-match"), self.header("if-none-match"));
+        Preconditions { if_match, if_none_match }
+    }
+
     fn param(&self, name: &str) -> String {
         self.params.get(name).cloned().unwrap_or_default()
     }
@@ -262,7 +267,7 @@ impl<B: Backend> App<B> {
 
     async fn change(&self, operation: Operation, asked: Asked, query: &Query) -> Answer {
         let names = ["name", "host"].map(|key| asked.param(key));
-        let wish = Wish::read(operation, names, query, asked.header("if-match"), &asked.body);
+        let wish = Wish::read(operation, names, query, asked.preconditions(), &asked.body);
         let changed = match self.backend.change(move |seen: &Seen<'_>| choose(seen, wish)).await {
             Ok((changed, _)) => changed,
             Err(Stop::NotLeading(lead)) => {
@@ -337,7 +342,7 @@ fn choose(seen: &Seen<'_>, wish: Result<Wish, Problem>) -> Result<ChosenWish, St
     let is_there = |kind| subject(seen.world, kind, &wish.name).is_ok();
     let known = wish.kind().is_some_and(is_there);
     let is_looked_at = wish.is_dry || wish.if_plan.is_some();
-    let chosen = Chosen { request, if_spec: wish.if_match, kept: (wish, known) };
+    let chosen = Chosen { request, if_spec: wish.if_match(), kept: (wish, known) };
     if is_looked_at {
         return Err(Stop::Looked(Box::new((seen.world.clone(), chosen))));
     }
@@ -354,8 +359,8 @@ async fn pass_on(lead: &Lead, asked: Asked, keyring: Option<Keyring>) -> Answer 
     };
     let client = Client::with(address, keyring).map_err(|_| refusal.clone())?;
     let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
-    let if_match = asked.header("if-match").map(str::to_owned);
-    match client.pass_on(asked.method, path, if_match.as_deref(), asked.body).await {
+    let (method, body) = (asked.method.clone(), asked.body.clone());
+    match client.pass_on(method, path, asked.preconditions(), body).await {
         Ok(response) => Ok(response.map(HttpBody::from)),
         Err(error) => {
             warn!(%error, address, "passing a change on failed");

@@ -3,6 +3,7 @@
 
 mod over_cli;
 mod over_rest;
+mod surprises;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 

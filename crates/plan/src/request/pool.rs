@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use model::{Buried, Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
 
-use super::{Refusal, claim_name, may_name, node::last_copy, not_found, refuse_buried};
+use super::{Refusal, claim_name, difference, may_name, node::last_copy, not_found, refuse_buried};
 use crate::World;
 
 pub(super) fn create(
@@ -18,9 +18,7 @@ pub(super) fn create(
     validate::labels("meta.labels", labels)?;
     spec.validate()?;
     if let Some(view) = world.pools.get(&id) {
-        let same = view.record.meta.name == name && view.record.spec == *spec;
-        let why = format!("pool {id} exists with another spec");
-        return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
+        return repeated(world, &view.record, name, labels, spec);
     }
     refuse_buried(world, &id, |buried| matches!(buried, Buried::Pool { pool } if *pool == id))?;
     let node = world.node(spec.node).ok_or_else(|| not_found(world, &Key::Node(spec.node)))?;
@@ -32,6 +30,29 @@ pub(super) fn create(
     let pool = Pool { meta, spec: spec.clone(), layout: PoolLayout::default() };
     let txn = Txn::default().put(Key::Pool(id), Record::Pool(pool.into()), model::Revision::ZERO);
     claim_name(world, txn, "pool", name, &id)
+}
+
+/// A repeated create succeeds if it asks for the same. It never changes what is there.
+fn repeated(
+    world: &World,
+    old: &Pool,
+    name: &str,
+    labels: &Labels,
+    spec: &PoolSpec,
+) -> Result<Txn, Refusal> {
+    let (what, spec_now) = (format!("pool {}", old.meta.name), &old.spec);
+    if spec_now.deleting || spec_now.forgotten {
+        let how = if spec_now.deleting { "deleted" } else { "forgotten" };
+        return Err(Refusal::Conflict {
+            why: format!("{what} is being {how}: wait until it is gone"),
+        });
+    }
+    let differences = difference::of_pool(world, old, name, labels, spec);
+    if differences.is_empty() {
+        return Ok(Txn::default());
+    }
+    let age = world.now.since(old.meta.created);
+    Err(Refusal::Exists { what, age, differences })
 }
 
 fn change(world: &World, id: PoolId, change: impl FnOnce(&mut PoolSpec)) -> Result<Txn, Refusal> {

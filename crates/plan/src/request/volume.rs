@@ -8,7 +8,9 @@ use model::{
     TargetStage, Txn, Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
 };
 
-use super::{Drill, Refusal, claim_name, may_name, not_found, refuse_buried, refuse_unreadable};
+use super::{
+    Drill, Refusal, claim_name, difference, may_name, not_found, refuse_buried, refuse_unreadable,
+};
 use crate::{
     World, mint,
     placement::{self, Ask},
@@ -50,7 +52,7 @@ pub(super) fn create(
     spec.validate()?;
     refuse_given(spec)?;
     if let Some(view) = world.volume(id) {
-        return repeated(view, name, spec);
+        return repeated(world, view, name, labels, spec);
     }
     let is_it = |buried: &Buried| matches!(buried, Buried::Target { volume, .. } if *volume == id);
     refuse_buried(world, &id, is_it)?;
@@ -108,19 +110,21 @@ fn refuse_given(spec: &VolumeSpec) -> Result<(), Invalid> {
     })
 }
 
-/// A repeated create succeeds if it asks for the same.
-fn repeated(view: &VolumeView, name: &str, spec: &VolumeSpec) -> Result<Txn, Refusal> {
-    let old = &view.record.spec;
-    let same = view.record.meta.name == name
-        && !old.deleting
-        && (old.size, old.replicas, old.thin, old.origin)
-            == (spec.size, spec.replicas, spec.thin, spec.origin)
-        && (&old.topology, &old.affinity_group) == (&spec.topology, &spec.affinity_group);
-    if same {
+/// A repeated create succeeds if it asks for the same. It never changes what is there.
+fn repeated(
+    world: &World,
+    view: &VolumeView,
+    name: &str,
+    labels: &Labels,
+    spec: &VolumeSpec,
+) -> Result<Txn, Refusal> {
+    let old = &get(world, view.record.meta.id)?.record;
+    let differences = difference::of_volume(old, name, labels, spec);
+    if differences.is_empty() {
         return Ok(Txn::default());
     }
-    let why = format!("volume {} exists with another spec", view.record.meta.id);
-    Err(Refusal::Conflict { why })
+    let age = world.now.since(old.meta.created);
+    Err(Refusal::Exists { what: format!("volume {}", old.meta.name), age, differences })
 }
 
 /// The pools that hold the snapshot a volume starts from.

@@ -78,7 +78,12 @@ fn a_volume_is_created_once_and_only_where_it_fits() {
     );
     let there = format!("{TWO} volume v 1G x2: a1, b1");
     check(&there, create("v", spec(1, 2)), "");
-    check(&there, create("v", spec(2, 2)), "conflict: volume v exists with another spec");
+    check(
+        &there,
+        create("v", spec(2, 1)),
+        "volume v exists, made 16 min ago, and is not as asked for: replicas 2, not 1; size 1 GiB, \
+         not 2 GiB; it was left as it is",
+    );
     let named = |scene: &Scene| Request::CreateVolume {
         id: scene.names.volume("other"),
         name: "v".into(),
@@ -89,7 +94,7 @@ fn a_volume_is_created_once_and_only_where_it_fits() {
     check(
         &format!("{TWO} volume v 1G x2 deleting: a1, b1"),
         create("v", spec(1, 2)),
-        "conflict: volume v exists with another spec",
+        "conflict: volume v is being deleted",
     );
 }
 
@@ -330,6 +335,20 @@ fn a_snapshot_is_asked_for_once_and_kept_while_a_clone_needs_it() {
         "spec.deadline: 0 ms from now is not allowed; it must be 1.0 s to 60 min from now",
     );
     check(&format!("{there} snapshot s of v: a1"), take(60), "");
+    let other = |scene: &Scene| Request::CreateSnapshot {
+        id: scene.names.snapshot("t"),
+        name: "s".into(),
+        volume: scene.names.volume("v"),
+        attempt: scene.names.attempt("t"),
+        deadline: scene.world.now + Millis::seconds(60),
+    };
+    check(
+        &format!("{there} snapshot s of v: a1"),
+        other,
+        "conflict: the name \"s\" is taken, and no snapshot was made: snapshot s of volume v was \
+         taken, asked for 16 min ago; give each snapshot a name of its own, or `holdfast delete \
+         snapshot s` first",
+    );
     check(&format!("{there} snapshot s of v: a1"), delete, "put snapshot/s");
     check(&format!("{there} snapshot s of v deleting: a1"), delete, "");
     check(&there, delete, "there is no snapshot s");
@@ -370,7 +389,17 @@ fn a_pool_is_created_on_a_known_node_that_stays() {
     check("node a", create("/dev/a2"), "put pool/a2, put name/pool/a2");
     check("node a", create("a2"), "spec.disks: \"a2\" is not allowed; it must be an absolute path");
     check("node a; pool a2", create("/dev/a2"), "");
-    check("node a; pool a2", create("/dev/x"), "conflict: pool a2 exists with another spec");
+    check(
+        "node a; pool a2",
+        create("/dev/x"),
+        "pool a2 exists, made 16 min ago, and is not as asked for: disks /dev/a2, not /dev/x; it \
+         was left as it is",
+    );
+    check(
+        "node a; pool a2 deleting",
+        create("/dev/a2"),
+        "conflict: pool a2 is being deleted: wait until it is gone",
+    );
     check("node b", create("/dev/a2"), "there is no node a");
     check("node a forgotten", create("/dev/a2"), "conflict: node a is being forgotten");
 }
