@@ -154,6 +154,12 @@ pub enum Command {
         /// With a volume's snapshots
         #[arg(long)]
         with_snapshots: bool,
+        /// A volume that hosts still have: tells what is lost, and asks
+        #[arg(long)]
+        force: bool,
+        /// Do not ask; needed for --force where nobody can be asked
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         manner: Manner,
     },
@@ -257,7 +263,7 @@ pub enum Command {
         #[command(flatten)]
         manner: Manner,
     },
-    /// Give up a node or a pool that will never return
+    /// Give up a node or a pool that will never return; refused for a node that is alive
     Forget {
         /// node or pool
         kind: Kind,

@@ -14,8 +14,17 @@ use serde_json::Value;
 use crate::{
     CliError,
     arguments::{Command, Create, Kind, Manner, Output},
-    get, preview, progress, watch, yaml,
+    confirm, get, preview, progress, watch, yaml,
 };
+
+/// Whether a person agrees before a change is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    Nothing,
+    /// By an argument; what is lost is told all the same.
+    Agreed,
+    Person,
+}
 
 /// One request, and what it is about.
 struct Change {
@@ -32,6 +41,8 @@ struct Change {
     body: Option<Value>,
     /// It makes what it names, and leaves what is there as it is.
     is_create: bool,
+    /// What it would do is told first, and agreed to.
+    asks: Asks,
     /// Past tense, for people.
     done: &'static str,
 }
@@ -43,8 +54,9 @@ impl Change {
             _ => "available",
         };
         let (query, if_match, body, is_create) = (Vec::new(), None, None, false);
+        let asks = Asks::Nothing;
         let name = path.split('/').nth(3).unwrap_or_default().to_owned();
-        Self { kind, name, method, path, query, until, if_match, body, is_create, done }
+        Self { kind, name, method, path, query, until, if_match, body, is_create, asks, done }
     }
 
     /// Makes what the path names.
@@ -93,6 +105,9 @@ async fn send(
     manner: &Manner,
     out: &mut impl Write,
 ) -> Result<ExitCode, CliError> {
+    if change.asks != Asks::Nothing && !manner.dry_run {
+        agree(client, &change, out).await?;
+    }
     if manner.dry_run {
         change.query.push("dry-run=true".into());
     } else if !manner.no_wait && !change.until.is_empty() {
@@ -153,6 +168,21 @@ fn taken_at(kind: Kind, shown: &Value) -> String {
     match created.filter(|_| kind == Kind::Snapshots) {
         Some(at) => format!(", taken at {}", watch::date(Time(at))),
         None => String::new(),
+    }
+}
+
+/// Shows what a change would do, and goes on only if somebody agrees.
+async fn agree(client: &Client, change: &Change, out: &mut impl Write) -> Result<(), CliError> {
+    let query: Vec<String> = change.query.iter().cloned().chain(["dry-run=true".into()]).collect();
+    let path = format!("{}?{}", change.path, query.join("&"));
+    let asked = client.change::<Value, Value>(change.method.clone(), &path, None, None).await?;
+    if let Answer::Preview(preview) = &asked {
+        preview::print_impact(preview, out)?;
+    }
+    let what = format!("{} {}", change.kind.singular(), change.name);
+    match change.asks {
+        Asks::Nothing | Asks::Agreed => Ok(()),
+        Asks::Person => confirm::confirm(&format!("Delete {what} all the same?")),
     }
 }
 
@@ -234,23 +264,41 @@ async fn relabel(client: &Client, name: &str, changes: &[String]) -> Result<Chan
     change.with(&labels)
 }
 
+fn delete(
+    kind: Kind,
+    name: &str,
+    with_snapshots: bool,
+    by_force: Option<Asks>,
+) -> Result<Change, CliError> {
+    if !matches!(kind, Kind::Volumes | Kind::Pools | Kind::Snapshots) {
+        let words = "volumes, pools and snapshots are deleted; nodes are forgotten";
+        return Err(CliError::Usage(words.into()));
+    }
+    if by_force.is_some() && kind != Kind::Volumes {
+        let words = "only a volume is deleted by force: delete first what uses the other";
+        return Err(CliError::Usage(words.into()));
+    }
+    let path = format!("/v1/{}/{}", kind.plural(), encode(name));
+    let mut change = Change::new(kind, Method::DELETE, path, "deleted").until("gone");
+    if with_snapshots {
+        change.query.push("with-snapshots=true".into());
+    }
+    if let Some(asks) = by_force {
+        change.query.push("force=true".into());
+        change.asks = asks;
+    }
+    Ok(change)
+}
+
 /// Changes that need nothing but their own words.
 fn simple(command: Command) -> Result<(Change, Manner), CliError> {
     let volume = |name: &str, part: &str| format!("/v1/volumes/{}{part}", encode(name));
     let node = |name: &str, part: &str| format!("/v1/nodes/{}{part}", encode(name));
     let (volumes, nodes) = (Kind::Volumes, Kind::Nodes);
     Ok(match command {
-        Command::Delete { kind, name, with_snapshots, manner } => {
-            if !matches!(kind, Kind::Volumes | Kind::Pools | Kind::Snapshots) {
-                let words = "volumes, pools and snapshots are deleted; nodes are forgotten";
-                return Err(CliError::Usage(words.into()));
-            }
-            let path = format!("/v1/{}/{}", kind.plural(), encode(&name));
-            let mut change = Change::new(kind, Method::DELETE, path, "deleted").until("gone");
-            if with_snapshots {
-                change.query.push("with-snapshots=true".into());
-            }
-            (change, manner)
+        Command::Delete { kind, name, with_snapshots, force, yes, manner } => {
+            let by_force = force.then_some(if yes { Asks::Agreed } else { Asks::Person });
+            (delete(kind, &name, with_snapshots, by_force)?, manner)
         }
         Command::Publish { volume: name, hosts, manner } => {
             let put = PublicationPut { hosts, ..PublicationPut::default() };

@@ -32,6 +32,7 @@ pub use plan::{Plan, Planner, Rules, plan, sweep};
 pub use recover::{Brought, Recovery, recover};
 pub use request::{
     Accepted, Drill, FieldDifference, Refusal, Request, admit, check_spec, volume_differences,
+    volume_users,
 };
 pub use status::{behind, status};
 pub use step::{Action, Need, Step, Why};

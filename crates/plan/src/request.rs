@@ -23,7 +23,10 @@ use model::{
     Undecodable, VolumeId, VolumeSpec,
 };
 
-pub use self::difference::{FieldDifference, volume_differences};
+pub use self::{
+    difference::{FieldDifference, volume_differences},
+    volume::volume_users,
+};
 use crate::World;
 
 /// One request. Ids are made by the client, so that a repeated one is recognised.
@@ -65,6 +68,8 @@ pub enum Request {
     DeleteVolume {
         volume: VolumeId,
         with_snapshots: bool,
+        /// Also while hosts have it.
+        force: bool,
     },
     ResizeVolume {
         volume: VolumeId,
@@ -206,7 +211,8 @@ pub fn admit(world: &World, request: &Request, if_spec: Option<u64>) -> Result<T
         Request::CreateVolume { id, name, labels, spec } => {
             volume::create(world, *id, name, labels, spec)
         }
-        Request::DeleteVolume { volume, with_snapshots } => {
+        Request::DeleteVolume { volume, with_snapshots, force } => {
+            refuse_users(world, *volume, *force)?;
             volume::delete(world, *volume, *with_snapshots)
         }
         Request::ResizeVolume { volume, size } => volume::resize(world, *volume, *size),
@@ -233,6 +239,13 @@ pub fn admit(world: &World, request: &Request, if_spec: Option<u64>) -> Result<T
             let why = "the store and the pools agree: there is nothing to recover".into();
             Err(Refusal::Impossible { why })
         }
+    }
+}
+
+fn refuse_users(world: &World, volume: VolumeId, force: bool) -> Result<(), Refusal> {
+    match world.volume(volume) {
+        Some(view) if !force && !view.record.spec.deleting => volume::refuse_users(world, view),
+        _ => Ok(()),
     }
 }
 

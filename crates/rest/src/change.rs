@@ -206,7 +206,8 @@ impl Wish {
         let volume = volume_id(world, &self.name)?;
         match (&self.operation, &self.body) {
             (Operation::DeleteVolume, _) => {
-                Ok(Request::DeleteVolume { volume, with_snapshots: self.with_snapshots })
+                let (with_snapshots, force) = (self.with_snapshots, self.force);
+                Ok(Request::DeleteVolume { volume, with_snapshots, force })
             }
             (Operation::Publish, Body::Publication(put)) => Ok(Request::PublishVolume {
                 volume,

@@ -139,7 +139,10 @@ fn parameter(name: &str) -> (Value, &'static str) {
             "The `plan` of a preview; refused if another.",
         ),
         "dry-run" => (json!({ "type": "boolean" }), "Only tell what would be done."),
-        "force" => (json!({ "type": "boolean" }), "Do not wait for the host's word: it is fenced."),
+        "force" => (
+            json!({ "type": "boolean" }),
+            "Although a host has it: nobody waits for the host's word, it is fenced.",
+        ),
         _ => (json!({ "type": "boolean" }), "Delete its snapshots too."),
     }
 }

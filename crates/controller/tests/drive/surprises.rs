@@ -1,6 +1,8 @@
 //! M-39: a command that is repeated, mistyped or aimed at something in use destroys nothing.
 
-use rest::{Client, SnapshotShown, VolumeShown};
+use std::io::IsTerminal as _;
+
+use rest::{Client, NodeShown, SnapshotShown, VolumeShown};
 
 use super::{
     over_cli::{done, say},
@@ -102,5 +104,46 @@ async fn a_snapshot_of_a_taken_name_is_refused_unless_it_is_the_same_request() {
     assert!(said.starts_with("snapshot/s unchanged, taken at 20"), "{said}");
     let all: Vec<SnapshotShown> = cluster.client.all("/v1/snapshots").await.unwrap();
     assert_eq!(all.len(), 1);
+    cluster.controller.end().await;
+}
+
+/// LC-5: a host does not lose the volume under its writes because of one word.
+#[tokio::test]
+async fn a_volume_that_a_host_has_is_deleted_only_by_force() {
+    let cluster = Cluster::start().await;
+    cluster.done("create volume v1 --size 64MiB --replicas 3").await;
+    cluster.done("publish v1 --host h7").await;
+    let said = cluster.refused("delete volume v1").await;
+    for part in ["volume v1", "host h7", "holdfast unpublish v1 --host h7", "--force"] {
+        assert!(said.contains(part), "{part:?} is missing: {said}");
+    }
+    let said = cluster.refused("delete volume v1 --dry-run").await;
+    assert!(said.contains("host h7"), "{said}");
+    assert!(!cluster.volume("v1").await.volume.spec.deleting);
+    let said = cluster.done("delete volume v1 --force --dry-run").await;
+    assert!(said.contains("its data is destroyed") && said.contains("host h7 loses"), "{said}");
+    // Somebody who runs this test at a terminal would be asked.
+    if !std::io::stdin().is_terminal() {
+        let said = cluster.refused("delete volume v1 --force").await;
+        assert!(said.contains("nothing was done") && said.contains("--yes"), "{said}");
+        assert!(!cluster.volume("v1").await.volume.spec.deleting);
+    }
+    let said = cluster.done("delete volume v1 --force --yes").await;
+    assert!(said.contains("host h7 loses") && said.ends_with("volume is gone\n"), "{said}");
+    cluster.controller.end().await;
+}
+
+/// OP-2: a node whose engine speaks is not given up; what to do instead is said.
+#[tokio::test]
+async fn a_living_node_is_not_forgotten() {
+    let cluster = Cluster::start().await;
+    let said = cluster.refused("forget node n3").await;
+    for part in ["node n3 is alive", "holdfast drain n3", "stop its engine"] {
+        assert!(said.contains(part), "{part:?} is missing: {said}");
+    }
+    let said = cluster.refused("forget node n3 --dry-run").await;
+    assert!(said.contains("node n3 is alive"), "{said}");
+    let shown: NodeShown = cluster.client.get("/v1/nodes/n3").await.unwrap();
+    assert!(!shown.node.spec.forgotten);
     cluster.controller.end().await;
 }

@@ -153,6 +153,41 @@ fn origin_pools(
     Ok(pools)
 }
 
+/// The hosts that were given a volume: they are published to, or mount it. One that was told to
+/// leave has it no longer, whether or not it has answered.
+pub fn volume_users(volume: &Volume) -> BTreeSet<HostId> {
+    let spec = &volume.spec;
+    let published = spec.publish.iter().filter(|publish| {
+        // A failed attempt was withdrawn.
+        !matches!(&volume.layout.publication,
+            model::Publication::Failed { attempt, .. } if *attempt == publish.attempt)
+    });
+    let published = published.flat_map(|publish| &publish.hosts);
+    published.chain(spec.share.iter().flat_map(|share| &share.consumers)).copied().collect()
+}
+
+/// Their data would be destroyed under them.
+pub(super) fn refuse_users(world: &World, view: &VolumeView) -> Result<(), Refusal> {
+    let hosts = volume_users(&view.record);
+    let Some(first) = hosts.first() else { return Ok(()) };
+    let named = |host: &HostId| {
+        world.hosts.get(host).map_or_else(|| host.to_string(), |v| v.record.meta.name.clone())
+    };
+    let (name, first) = (&view.record.meta.name, named(first));
+    let how = if view.record.spec.share.is_some() {
+        format!("`holdfast share {name}`, which ends its share,")
+    } else {
+        format!("`holdfast unpublish {name} --host {first}`")
+    };
+    let all: Vec<_> = hosts.iter().map(|host| format!("host {}", named(host))).collect();
+    let by = format!(
+        "{}, which has volume {name}: {how} first, or delete it with --force, which destroys its \
+         data under that host",
+        all.join(", ")
+    );
+    Err(Refusal::InUse { by })
+}
+
 pub(super) fn delete(world: &World, id: VolumeId, with_snapshots: bool) -> Result<Txn, Refusal> {
     let view = world.volume(id).ok_or_else(|| not_found(world, &Key::Volume(id)))?;
     if view.record.spec.deleting {

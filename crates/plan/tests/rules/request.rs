@@ -297,6 +297,7 @@ fn a_deletion_is_accepted_at_once_and_frees_the_name() {
         move |scene: &Scene| Request::DeleteVolume {
             volume: scene.names.volume("v"),
             with_snapshots,
+            force: false,
         }
     };
     let there = format!("{TWO} volume v 1G x2: a1, b1");
@@ -313,6 +314,19 @@ fn a_deletion_is_accepted_at_once_and_frees_the_name() {
     );
     check(&format!("{TWO} volume v 1G x2 deleting: a1, b1"), delete(false), "");
     check(TWO, delete(false), "there is no volume v");
+    let by_force = |scene: &Scene| Request::DeleteVolume {
+        volume: scene.names.volume("v"),
+        with_snapshots: false,
+        force: true,
+    };
+    let used = format!("{TWO} volume v 1G x2 epoch=1 publish=h attempt=t: a1, b1");
+    check(
+        &used,
+        delete(false),
+        "in use by host h, which has volume v: `holdfast unpublish v --host h` first, or delete it \
+         with --force, which destroys its data under that host",
+    );
+    check(&used, by_force, "put volume/v, delete name/volume/v");
 }
 
 #[test]
@@ -404,12 +418,14 @@ fn a_pool_is_created_on_a_known_node_that_stays() {
     check("node a forgotten", create("/dev/a2"), "conflict: node a is being forgotten");
 }
 
-/// OP-2: refused with the impact while it holds a last copy.
+const LOST: &str = "node a dead gone=1s; node b; pool a1 b1 100G;";
+
+/// OP-2: refused while it is alive, and with the impact while it holds a last copy.
 #[test]
 fn hardware_with_a_last_copy_is_not_forgotten() {
     let node = |scene: &Scene| Request::ForgetNode { node: scene.names.node("a") };
     let pool = |scene: &Scene| Request::ForgetPool { pool: scene.names.pool("a1") };
-    let last = format!("{TWO} volume v 1G x2 epoch=1: a1, b1 faulted");
+    let last = format!("{LOST} volume v 1G x2 epoch=1: a1, b1 faulted");
     check(
         &last,
         node,
@@ -423,21 +439,34 @@ fn hardware_with_a_last_copy_is_not_forgotten() {
              delete it, first",
     );
     check(
-        &format!("{TWO} volume v 1G x1 epoch=1: a1, b1 retiring"),
+        &format!("{LOST} volume v 1G x1 epoch=1: a1, b1 retiring"),
         node,
         "node a holds the last healthy copy of volume v; promote another copy of it, or \
              delete it, first",
     );
-    let other = format!("{TWO} volume v 1G x2 epoch=1: a1, b1");
+    let other = format!("{LOST} volume v 1G x2 epoch=1: a1, b1");
     check(&other, node, "put node/a");
     check(&other, pool, "put pool/a1");
     check(
-        "node a b; pool a1; pool b1 forgotten; volume v 1G x2: a1, b1",
+        "node a dead; node b; pool a1; pool b1 forgotten; volume v 1G x2: a1, b1",
         node,
         "node a holds the last healthy copy of volume v; promote another copy of it, or \
              delete it, first",
     );
-    check("node a; pool a1; volume v 1G x1 deleting: a1", node, "put node/a");
+    check("node a dead; pool a1; volume v 1G x1 deleting: a1", node, "put node/a");
+    check(
+        "node a; pool a1",
+        node,
+        "node a is alive: its engine reports to the controllers, and only a machine that \
+         will never return is forgotten; to take it out of the cluster, `holdfast drain a`, \
+         stop its engine, then forget it",
+    );
+    check(
+        "node a unknown; pool a1",
+        node,
+        "it is not known yet whether node a is alive: the controller has not waited for it long \
+         enough; ask again in a few seconds",
+    );
 }
 
 /// HA-8: cordon and drain are set, cancelled and repeated.

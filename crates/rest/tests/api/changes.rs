@@ -195,7 +195,12 @@ async fn a_node_is_cordoned_drained_and_taken_back() {
 /// OP-2 in part: the preview says which volumes lose a copy, and nothing is done.
 #[tokio::test]
 async fn a_dry_run_tells_steps_and_impact_and_does_nothing() {
-    let server = Bench::new(SCENE).start().await;
+    let server = Bench::new(
+        "node a dead gone=1s; node b c; pool a1 b1 c1 100G; \
+         volume v 10G x2: a1 healthy, b1 healthy",
+    )
+    .start()
+    .await;
     let path = "/v1/nodes/a/forget?dry-run=true";
     let preview = server.client.change::<(), NodeShown>(Method::POST, path, None, None).await;
     let Ok(Answer::Preview(preview)) = preview else { panic!("no preview: {preview:?}") };
