@@ -47,6 +47,14 @@ impl EngineProcess {
         }
     }
 
+    /// Which process it is.
+    pub fn instance(&self) -> InstanceId {
+        match self {
+            Self::Modelled(engine) => engine.instance,
+            Self::Real(node) => node.instance,
+        }
+    }
+
     pub fn handle(
         &mut self,
         (disks, hardware): (&mut Disks, Option<&mut Hardware>),

@@ -60,6 +60,9 @@ pub struct Options {
     pub patience: Option<Millis>,
     /// Engines are real storage nodes on simulated disks, in a smaller world.
     pub real_nodes: Option<RealNodes>,
+    /// The mutant `AskUnchecked`: controllers answer engines' questions about membership whoever
+    /// asks.
+    pub asks_unchecked: bool,
 }
 
 /// Time for an election before the script begins.
@@ -73,6 +76,7 @@ pub fn run(seed: u64, script: &Script, brain: NewBrain, options: Options) -> Rep
         let script = &if real.is_some() { scaled(script) } else { script.clone() };
         let cluster = world.insert(Cluster::with_nodes(seed, &script.setup, brain, real));
         cluster.store.keeps_backups = script.rolls_back();
+        cluster.store.asks_unchecked = options.asks_unchecked;
         if options.trace {
             cluster.tracing();
         }

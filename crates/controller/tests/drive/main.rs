@@ -1,6 +1,7 @@
 //! The controller on real stores, with engines and hosts that speak the real stream.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod membership;
 mod over_cli;
 mod over_rest;
 mod surprises;

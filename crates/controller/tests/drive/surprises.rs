@@ -58,7 +58,7 @@ impl Cluster {
     }
 }
 
-/// LC-7: what is there stays as it is, whatever a repeated or mistyped `create` asks for.
+/// LC-7, M-39: what is there stays as it is, whatever a repeated or mistyped `create` asks for.
 #[tokio::test]
 async fn a_create_changes_nothing_that_is_there() {
     let cluster = Cluster::start().await;
@@ -87,7 +87,7 @@ async fn a_create_changes_nothing_that_is_there() {
     cluster.controller.end().await;
 }
 
-/// LC-7: a nightly script with one name for every night hears that no snapshot was taken.
+/// LC-7, M-39: a nightly script with one name for every night hears that no snapshot was taken.
 #[tokio::test]
 async fn a_snapshot_of_a_taken_name_is_refused_unless_it_is_the_same_request() {
     let cluster = Cluster::start().await;
@@ -107,7 +107,7 @@ async fn a_snapshot_of_a_taken_name_is_refused_unless_it_is_the_same_request() {
     cluster.controller.end().await;
 }
 
-/// LC-5: a host does not lose the volume under its writes because of one word.
+/// LC-5, M-39: a host does not lose the volume under its writes because of one word.
 #[tokio::test]
 async fn a_volume_that_a_host_has_is_deleted_only_by_force() {
     let cluster = Cluster::start().await;
@@ -133,7 +133,7 @@ async fn a_volume_that_a_host_has_is_deleted_only_by_force() {
     cluster.controller.end().await;
 }
 
-/// OP-2: a node whose engine speaks is not given up; what to do instead is said.
+/// OP-2, M-39: a node whose engine speaks is not given up; what to do instead is said.
 #[tokio::test]
 async fn a_living_node_is_not_forgotten() {
     let cluster = Cluster::start().await;

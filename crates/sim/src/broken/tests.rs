@@ -9,7 +9,8 @@ use crate::Options;
 const SEEDS: core::ops::RangeInclusive<u64> = 1..=40;
 
 /// The real brain runs each seed once for all tests.
-static SOUND: Sound = Sound::new(Options { trace: false, patience: None, real_nodes: None });
+static SOUND: Sound =
+    Sound::new(Options { trace: false, patience: None, real_nodes: None, asks_unchecked: false });
 
 fn check(name: &str, first: u64) {
     let brains: Vec<BrokenBrain> = broken_brains();
