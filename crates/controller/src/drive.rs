@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use model::{Revision, Time};
+use model::{Change, Key, Revision, Time};
 use pki::Door;
 use plan::{Accepted, Refusal};
 use ports::{Entry, LeaseId, LeaseRequest, Store, StoreError, TxnOutcome};
@@ -361,6 +361,13 @@ impl<S: Store + Clone + 'static> Controller<S> {
         }
         self.commits.look_in(&event);
         self.journal.change(&event.changes);
+        for change in &event.changes {
+            if let Change::Deleted { key, .. } = change
+                && let Ok(Key::Node(node)) = key.parse()
+            {
+                self.sessions.let_go(node);
+            }
+        }
         self.think(Event::Changed { revision: event.revision, changes: event.changes });
     }
 

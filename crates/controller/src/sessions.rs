@@ -114,6 +114,15 @@ impl Sessions {
         }
     }
 
+    /// Its record is gone. An engine that is connected all the same greets anew when it dials
+    /// again, and is a new node then; on this session it would never be heard.
+    pub(crate) fn let_go(&mut self, node: NodeId) {
+        if let Some(session) = self.nodes.remove(&node) {
+            self.open.remove(&session);
+            info!(%node, "engine let go: its record is gone");
+        }
+    }
+
     /// Sends a config; what the brain must hear if that cannot be.
     pub(crate) fn apply(&mut self, node: NodeId, config: NodeConfig) -> Option<Event> {
         let session = self.nodes.get(&node).and_then(|session| self.open.get(session));

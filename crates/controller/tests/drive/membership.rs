@@ -112,6 +112,26 @@ async fn a_membership_record_is_changed_by_its_target_alone() {
     controller.end().await;
 }
 
+/// OP-2, M-39: a node that is forgotten while it is connected is heard again as a new one.
+#[tokio::test]
+async fn an_engine_whose_record_goes_is_let_go() {
+    let store = Memory::default();
+    let controller = TestController::start(store.clone(), listener().await);
+    controller.leads().await;
+    let node = NodeId::from_u128(50);
+    let mut liar = Liar::dial(controller.address, None, hello(node, "x", 50)).await;
+    let known = move |seen: &Seen<'_>| seen.world.node(node).map(|_| ());
+    controller.until("a node", known).await;
+    let gone = [Key::Node(node), Key::name("node", "x")];
+    let writes = gone.map(|key| ports::Write::Delete { key: key.to_string() }).into();
+    store.commit(&ports::Txn { compares: Vec::new(), writes }).await.unwrap();
+    let ended = async { while let Ok(Some(_)) = liar.incoming.next().await {} };
+    timeout(PATIENCE, ended).await.expect("the session stays open");
+    let _again = Liar::dial(controller.address, None, hello(node, "x", 50)).await;
+    controller.until("a node again", known).await;
+    controller.end().await;
+}
+
 fn ring(folder: &Path, role: Role, name: &str) -> Keyring {
     let (authority, _) = Authority::init(&folder.join("pki"), 2).unwrap();
     let peer = Peer::new(role, name).unwrap();

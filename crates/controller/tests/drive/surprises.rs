@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use rest::{Client, NodeShown, SnapshotShown, VolumeShown};
+use rest::{Client, NodeShown, PoolShown, SnapshotShown, VolumeShown};
 
 use super::{
     over_cli::{done, say},
@@ -15,7 +15,7 @@ struct Cluster {
     controller: TestController,
     client: Client,
     disks: [TestDisk; 3],
-    _engines: Vec<TestEngine>,
+    engines: Vec<TestEngine>,
     _host: TestHost,
 }
 
@@ -31,7 +31,7 @@ impl Cluster {
         let id = host.host;
         controller.until("a host", move |seen| seen.world.hosts.get(&id).map(|_| ())).await;
         controller.until("all nodes", |i| (i.world.nodes.len() == 3).then_some(())).await;
-        let cluster = Self { controller, client, disks, _engines: engines, _host: host };
+        let cluster = Self { controller, client, disks, engines, _host: host };
         for number in 1..=3 {
             cluster.done(&cluster.create_pool(number)).await;
         }
@@ -145,5 +145,42 @@ async fn a_living_node_is_not_forgotten() {
     assert!(said.contains("node n3 is alive"), "{said}");
     let shown: NodeShown = cluster.client.get("/v1/nodes/n3").await.unwrap();
     assert!(!shown.node.spec.forgotten);
+    cluster.controller.end().await;
+}
+
+/// OP-2, M-39: a machine that was given up and comes back all the same.
+#[tokio::test]
+async fn a_forgotten_node_that_returns_can_be_used_again() {
+    let mut cluster = Cluster::start().await;
+    cluster.done("create volume v1 --size 64MiB --replicas 3").await;
+    let before: PoolShown = cluster.client.get("/v1/pools/p3").await.unwrap();
+    cluster.engines.pop();
+    let n3 = NodeId::from_u128(3);
+    let dead = move |seen: &Seen<'_>| {
+        seen.world.node(n3).filter(|view| view.liveness == Liveness::Dead).map(|_| ())
+    };
+    cluster.controller.until("a dead node", dead).await;
+    cluster.done("forget node n3").await;
+    let gone = move |seen: &Seen<'_>| seen.world.node(n3).is_none().then_some(());
+    cluster.controller.until("a forgotten node", gone).await;
+    let engine = TestEngine::start(3, &cluster.disks[2], &[cluster.controller.address]).await;
+    cluster.engines.push(engine);
+    let back = move |seen: &Seen<'_>| {
+        seen.world.node(n3).filter(|view| view.inventory.is_some()).map(|_| ())
+    };
+    cluster.controller.until("a node that is back", back).await;
+    // Its disk carries the pool that was forgotten with it: nothing is overwritten, and both `why`
+    // and the refusal tell the way back.
+    let old = before.pool.meta.id;
+    let told = cluster.done("why node n3").await;
+    for words in [told, cluster.refused(&cluster.create_pool(3)).await] {
+        assert!(words.contains(&format!("--id {old}")), "{words}");
+    }
+    let taken = format!("{} --id {old}", cluster.create_pool(3));
+    assert_eq!(cluster.done(&taken).await, "pool/p3 created\n");
+    let pool: PoolShown = cluster.client.get("/v1/pools/p3").await.unwrap();
+    assert_eq!((pool.pool.meta.id, pool.node.as_str()), (old, "n3"));
+    assert!(!cluster.done("why node n3").await.contains("recover"));
+    cluster.done("create volume v2 --size 64MiB --replicas 3").await;
     cluster.controller.end().await;
 }

@@ -25,6 +25,7 @@ pub(super) fn create(
     if node.record.spec.forgotten {
         return Err(Refusal::Conflict { why: format!("node {} is being forgotten", spec.node) });
     }
+    refuse_unrecorded(world, id, spec)?;
     let mut meta = Meta::new(id, name, world.now);
     meta.labels.clone_from(labels);
     let pool = Pool { meta, spec: spec.clone(), layout: PoolLayout::default() };
@@ -53,6 +54,29 @@ fn repeated(
     }
     let age = world.now.since(old.meta.created);
     Err(Refusal::Exists { what, age, differences })
+}
+
+/// A disk of a node that was forgotten, or came from elsewhere, carries a pool that the engine has
+/// open: another one cannot be made there, and whoever asks must hear how to get it back.
+fn refuse_unrecorded(world: &World, id: PoolId, spec: &PoolSpec) -> Result<(), Refusal> {
+    let Some(node) = world.node(spec.node) else { return Ok(()) };
+    let on_disk = node.inventory.iter().flat_map(|inventory| &inventory.pools);
+    let found = on_disk.filter_map(|(found, seen)| Some((found, seen.carried.as_ref()?)));
+    for (found, carried) in
+        found.filter(|(found, _)| **found != id && !world.pools.contains_key(found))
+    {
+        let disk = spec.disks.iter().find(|disk| carried.spec.disks.contains(disk));
+        if let Some(disk) = disk {
+            let (old, node) = (&carried.meta.name, &node.record.meta.name);
+            let why = format!(
+                "disk {disk} of node {node} carries pool {old}, which is in no record: to take it \
+                 with what it holds, say the same with --id {found}; to overwrite it, stop the \
+                 engine of {node} and use `holdfast pool create` there"
+            );
+            return Err(Refusal::Conflict { why });
+        }
+    }
+    Ok(())
 }
 
 fn change(world: &World, id: PoolId, change: impl FnOnce(&mut PoolSpec)) -> Result<Txn, Refusal> {
