@@ -40,7 +40,7 @@ pub struct FieldError {
 /// Every code there is, with its status and title.
 pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("bad-request", 400, "The request cannot be read"),
-    ("forbidden", 403, "The certificate is not one of a client"),
+    ("forbidden", 403, "This may not be asked from there"),
     ("no-such-route", 404, "There is no such route"),
     ("not-found", 404, "There is no such resource"),
     ("method-not-allowed", 405, "The route does not take this method"),
@@ -54,6 +54,7 @@ pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("plan-changed", 412, "The plan is not the one that was shown"),
     ("stale-revision", 412, "The spec changed since it was read"),
     ("too-large", 413, "The request is too large"),
+    ("not-json", 415, "The body is not JSON"),
     ("impossible", 422, "It cannot be done now"),
     ("invalid", 422, "A value is not allowed"),
     ("not-leading", 503, "This controller does not lead"),

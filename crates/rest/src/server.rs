@@ -12,6 +12,7 @@ use axum::{
     http::{HeaderMap, Method, Response, StatusCode, Uri, header},
     routing::{MethodFilter, on},
 };
+use hyper::body::Body as _;
 use pki::{Door, Keyring};
 use plan::World;
 use serde::Serialize;
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{
-    Backend, Chosen, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen,
+    Backend, Chosen, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen, browser,
     change::{Preconditions, Wish},
     events, limits, metrics,
     preview::preview,
@@ -114,6 +115,11 @@ async fn enter<B: Backend>(
     let params = params.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let visitor = request.extensions().get::<ConnectInfo<Visitor>>();
     if let Some(refused) = visitor.and_then(|ConnectInfo(visitor)| visitor.refusal()) {
+        return problem(&refused);
+    }
+    let is_open = visitor.is_some_and(|ConnectInfo(visitor)| visitor.is_unasked);
+    let has_body = request.body().size_hint().upper() != Some(0);
+    if let Some(refused) = browser::refusal(request.headers(), has_body, is_open) {
         return problem(&refused);
     }
     let (parts, body) = request.into_parts();
