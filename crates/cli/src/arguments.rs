@@ -142,7 +142,7 @@ pub enum Command {
         #[command(flatten)]
         connection: Connection,
     },
-    /// Make a volume, a pool or a snapshot
+    /// Make a volume, a pool or a snapshot; what exists is never changed by it
     #[command(subcommand)]
     Create(Create),
     /// Delete a volume, a pool or a snapshot
@@ -154,6 +154,12 @@ pub enum Command {
         /// With a volume's snapshots
         #[arg(long)]
         with_snapshots: bool,
+        /// A volume that hosts still have: tells what is lost, and asks
+        #[arg(long)]
+        force: bool,
+        /// Do not ask; needed for --force where nobody can be asked
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         manner: Manner,
     },
@@ -257,7 +263,7 @@ pub enum Command {
         #[command(flatten)]
         manner: Manner,
     },
-    /// Give up a node or a pool that will never return
+    /// Give up a node or a pool that will never return; refused for a node that is alive
     Forget {
         /// node or pool
         kind: Kind,
@@ -346,6 +352,9 @@ pub enum Create {
         /// To find it by, or to spread volumes over
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
         labels: Vec<(String, String)>,
+        /// Take this pool, which is on the disk and in no record, with what it holds
+        #[arg(long, value_name = "POOL-ID")]
+        id: Option<model::PoolId>,
         #[command(flatten)]
         manner: Manner,
     },
@@ -356,6 +365,9 @@ pub enum Create {
         /// The volume, by its name or id
         #[arg(long)]
         volume: String,
+        /// Made by you, so that the same command can be repeated: it takes one snapshot
+        #[arg(long, value_name = "SNAPSHOT-ID")]
+        id: Option<model::SnapshotId>,
         #[command(flatten)]
         manner: Manner,
     },

@@ -3,7 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use hyper::Method;
-use model::{Labels, Topology, VolumeSpec};
+use model::{Labels, Time, Topology, VolumeSpec};
 use rest::{
     Answer, Client, NodeShown, PoolPut, Promote, PublicationPut, Recover, SharePut, SnapshotPut,
     VolumePut, VolumeShown, encode,
@@ -14,8 +14,17 @@ use serde_json::Value;
 use crate::{
     CliError,
     arguments::{Command, Create, Kind, Manner, Output},
-    get, preview, progress, yaml,
+    confirm, get, preview, progress, watch, yaml,
 };
+
+/// Whether a person agrees before a change is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    Nothing,
+    /// By an argument; what is lost is told all the same.
+    Agreed,
+    Person,
+}
 
 /// One request, and what it is about.
 struct Change {
@@ -30,6 +39,10 @@ struct Change {
     until: &'static str,
     if_match: Option<u64>,
     body: Option<Value>,
+    /// It makes what it names, and leaves what is there as it is.
+    is_create: bool,
+    /// What it would do is told first, and agreed to.
+    asks: Asks,
     /// Past tense, for people.
     done: &'static str,
 }
@@ -40,9 +53,16 @@ impl Change {
             (_, Kind::Cluster) => "",
             _ => "available",
         };
-        let (query, if_match, body) = (Vec::new(), None, None);
+        let (query, if_match, body, is_create) = (Vec::new(), None, None, false);
+        let asks = Asks::Nothing;
         let name = path.split('/').nth(3).unwrap_or_default().to_owned();
-        Self { kind, name, method, path, query, until, if_match, body, done }
+        Self { kind, name, method, path, query, until, if_match, body, is_create, asks, done }
+    }
+
+    /// Makes what the path names.
+    fn create(kind: Kind, path: String, body: &impl Serialize) -> Result<Self, CliError> {
+        let change = Self::new(kind, Method::PUT, path, "created").with(body)?;
+        Ok(Self { is_create: true, ..change })
     }
 
     fn until(mut self, until: &'static str) -> Self {
@@ -85,6 +105,9 @@ async fn send(
     manner: &Manner,
     out: &mut impl Write,
 ) -> Result<ExitCode, CliError> {
+    if change.asks != Asks::Nothing && !manner.dry_run {
+        agree(client, &change, out).await?;
+    }
     if manner.dry_run {
         change.query.push("dry-run=true".into());
     } else if !manner.no_wait && !change.until.is_empty() {
@@ -99,7 +122,15 @@ async fn send(
     let (kind, done) = (change.kind, change.done);
     // What a person saw counts for more than what was read just now.
     let if_match = manner.if_revision.or(change.if_match);
-    let sending = client.change(change.method, &path, if_match, change.body.as_ref());
+    let sending = async {
+        match &change.body {
+            // A create of what somebody saw is a contradiction, which the server explains.
+            Some(body) if change.is_create && if_match.is_none() => {
+                client.create(&path, body).await
+            }
+            body => client.change(change.method, &path, if_match, body.as_ref()).await,
+        }
+    };
     let answer: Answer<Value> = progress::beside(client, kind, &change.name, sending).await?;
     match answer {
         Answer::Preview(preview) => match manner.output {
@@ -111,7 +142,13 @@ async fn send(
         Answer::Done(shown) if manner.output == Output::Table => {
             writeln!(out, "{}/{} {done}", kind.singular(), get::name(&shown))?;
         }
-        Answer::Done(shown) => get::print(client, kind, manner.output, &[shown], true, out).await?,
+        Answer::Unchanged(shown) if manner.output == Output::Table => {
+            let taken = taken_at(kind, &shown);
+            writeln!(out, "{}/{} unchanged{taken}", kind.singular(), get::name(&shown))?;
+        }
+        Answer::Done(shown) | Answer::Unchanged(shown) => {
+            get::print(client, kind, manner.output, &[shown], true, out).await?;
+        }
         Answer::Accepted(shown) => {
             let name = get::name(&shown);
             writeln!(out, "{}/{name} accepted, not yet {done}", kind.singular())?;
@@ -123,6 +160,30 @@ async fn send(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of a snapshot that is there: of which moment it is.
+fn taken_at(kind: Kind, shown: &Value) -> String {
+    let created = shown.pointer("/meta/created").and_then(Value::as_u64);
+    match created.filter(|_| kind == Kind::Snapshots) {
+        Some(at) => format!(", taken at {}", watch::date(Time(at))),
+        None => String::new(),
+    }
+}
+
+/// Shows what a change would do, and goes on only if somebody agrees.
+async fn agree(client: &Client, change: &Change, out: &mut impl Write) -> Result<(), CliError> {
+    let query: Vec<String> = change.query.iter().cloned().chain(["dry-run=true".into()]).collect();
+    let path = format!("{}?{}", change.path, query.join("&"));
+    let asked = client.change::<Value, Value>(change.method.clone(), &path, None, None).await?;
+    if let Answer::Preview(preview) = &asked {
+        preview::print_impact(preview, out)?;
+    }
+    let what = format!("{} {}", change.kind.singular(), change.name);
+    match change.asks {
+        Asks::Nothing | Asks::Agreed => Ok(()),
+        Asks::Person => confirm::confirm(&format!("Delete {what} all the same?")),
+    }
 }
 
 fn created(create: Create) -> Result<(Change, Manner), CliError> {
@@ -152,17 +213,17 @@ fn created(create: Create) -> Result<(Change, Manner), CliError> {
             };
             let put = VolumePut { id: None, labels: labels.into_iter().collect(), spec };
             let path = format!("/v1/volumes/{}", encode(&name));
-            (Change::new(Kind::Volumes, Method::PUT, path, "created").with(&put)?, manner)
+            (Change::create(Kind::Volumes, path, &put)?, manner)
         }
-        Create::Pool { name, node, disks, labels, manner } => {
-            let put = PoolPut { id: None, labels: labels.into_iter().collect(), node, disks };
+        Create::Pool { name, node, disks, labels, id, manner } => {
+            let put = PoolPut { id, labels: labels.into_iter().collect(), node, disks };
             let path = format!("/v1/pools/{}", encode(&name));
-            (Change::new(Kind::Pools, Method::PUT, path, "created").with(&put)?, manner)
+            (Change::create(Kind::Pools, path, &put)?, manner)
         }
-        Create::Snapshot { name, volume, manner } => {
-            let put = SnapshotPut { id: None, volume, attempt: None, within: None };
+        Create::Snapshot { name, volume, id, manner } => {
+            let put = SnapshotPut { id, volume, attempt: None, within: None };
             let path = format!("/v1/snapshots/{}", encode(&name));
-            (Change::new(Kind::Snapshots, Method::PUT, path, "created").with(&put)?, manner)
+            (Change::create(Kind::Snapshots, path, &put)?, manner)
         }
     })
 }
@@ -203,23 +264,41 @@ async fn relabel(client: &Client, name: &str, changes: &[String]) -> Result<Chan
     change.with(&labels)
 }
 
+fn delete(
+    kind: Kind,
+    name: &str,
+    with_snapshots: bool,
+    by_force: Option<Asks>,
+) -> Result<Change, CliError> {
+    if !matches!(kind, Kind::Volumes | Kind::Pools | Kind::Snapshots) {
+        let words = "volumes, pools and snapshots are deleted; nodes are forgotten";
+        return Err(CliError::Usage(words.into()));
+    }
+    if by_force.is_some() && kind != Kind::Volumes {
+        let words = "only a volume is deleted by force: delete first what uses the other";
+        return Err(CliError::Usage(words.into()));
+    }
+    let path = format!("/v1/{}/{}", kind.plural(), encode(name));
+    let mut change = Change::new(kind, Method::DELETE, path, "deleted").until("gone");
+    if with_snapshots {
+        change.query.push("with-snapshots=true".into());
+    }
+    if let Some(asks) = by_force {
+        change.query.push("force=true".into());
+        change.asks = asks;
+    }
+    Ok(change)
+}
+
 /// Changes that need nothing but their own words.
 fn simple(command: Command) -> Result<(Change, Manner), CliError> {
     let volume = |name: &str, part: &str| format!("/v1/volumes/{}{part}", encode(name));
     let node = |name: &str, part: &str| format!("/v1/nodes/{}{part}", encode(name));
     let (volumes, nodes) = (Kind::Volumes, Kind::Nodes);
     Ok(match command {
-        Command::Delete { kind, name, with_snapshots, manner } => {
-            if !matches!(kind, Kind::Volumes | Kind::Pools | Kind::Snapshots) {
-                let words = "volumes, pools and snapshots are deleted; nodes are forgotten";
-                return Err(CliError::Usage(words.into()));
-            }
-            let path = format!("/v1/{}/{}", kind.plural(), encode(&name));
-            let mut change = Change::new(kind, Method::DELETE, path, "deleted").until("gone");
-            if with_snapshots {
-                change.query.push("with-snapshots=true".into());
-            }
-            (change, manner)
+        Command::Delete { kind, name, with_snapshots, force, yes, manner } => {
+            let by_force = force.then_some(if yes { Asks::Agreed } else { Asks::Person });
+            (delete(kind, &name, with_snapshots, by_force)?, manner)
         }
         Command::Publish { volume: name, hosts, manner } => {
             let put = PublicationPut { hosts, ..PublicationPut::default() };

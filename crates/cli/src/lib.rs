@@ -7,6 +7,7 @@
 mod arguments;
 mod certificates;
 mod change;
+mod confirm;
 mod describe;
 mod doctor;
 mod get;

@@ -12,6 +12,11 @@ pub(crate) fn print(preview: &Preview, out: &mut impl Write) -> io::Result<()> {
     for wait in &preview.waits {
         writeln!(out, "  then    {wait}")?;
     }
+    print_impact(preview, out)
+}
+
+/// Only what becomes of volumes.
+pub(crate) fn print_impact(preview: &Preview, out: &mut impl Write) -> io::Result<()> {
     for impact in &preview.impact {
         let copies = format!("{} -> {}", impact.copies_before, impact.copies_after);
         write!(out, "  impact  volume {}: copies {copies}, {}", impact.volume, impact.words)?;

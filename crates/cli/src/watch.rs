@@ -53,7 +53,7 @@ pub(crate) fn print(shown: &EventShown, out: &mut impl Write) -> std::io::Result
 }
 
 /// As in RFC 3339, in UTC.
-fn date(at: Time) -> String {
+pub(crate) fn date(at: Time) -> String {
     let (days, rest) = (at.0 / 86_400_000, at.0 % 86_400_000);
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1_000 % 60);

@@ -6,13 +6,12 @@ use std::{
     time::Duration,
 };
 
-use model::{Revision, Time};
+use model::{Change, Key, Revision, Time};
 use pki::Door;
 use plan::{Accepted, Refusal};
 use ports::{Entry, LeaseId, LeaseRequest, Store, StoreError, TxnOutcome};
 use reconcile::{CommitId, Effect, Event, LeaseAnswer, Reconciler, RequestId};
 use rest::{Chosen, Seen};
-use store::Direct;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::{AbortHandle, JoinSet},
@@ -29,6 +28,7 @@ use crate::{
     handle::{Ask, seen},
     journal::Journal,
     limits,
+    own_memberships::OwnMemberships,
     sessions::Sessions,
 };
 
@@ -111,7 +111,10 @@ impl<S: Store + Clone + 'static> Controller<S> {
     pub async fn run(mut self, door: impl Into<Door>, stop: CancellationToken) {
         let door = door.into();
         let (heard, mut hearing) = mpsc::channel(limits::HEARD_MAX);
-        let memberships = Arc::new(Direct(self.store.clone()));
+        let store = self.store.clone();
+        let memberships = move |hello: &rpc::Hello, peer: Option<&pki::Peer>| {
+            OwnMemberships::new(store.clone(), hello, peer)
+        };
         self.calls.spawn(async move {
             rpc::serve(door, memberships, heard).await;
             Done::Ended
@@ -358,6 +361,13 @@ impl<S: Store + Clone + 'static> Controller<S> {
         }
         self.commits.look_in(&event);
         self.journal.change(&event.changes);
+        for change in &event.changes {
+            if let Change::Deleted { key, .. } = change
+                && let Ok(Key::Node(node)) = key.parse()
+            {
+                self.sessions.let_go(node);
+            }
+        }
         self.think(Event::Changed { revision: event.revision, changes: event.changes });
     }
 

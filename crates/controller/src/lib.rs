@@ -19,6 +19,7 @@ mod fault;
 mod follow;
 mod handle;
 mod journal;
+mod own_memberships;
 mod sessions;
 mod settings;
 

@@ -30,3 +30,6 @@ pub const HEARD_MAX: usize = 1024;
 
 /// Commits that are under way when the controller stops are waited for this long.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(3);
+
+/// Tombstones of one node that are read at once. Most nodes have none.
+pub const TOMBSTONES_AT_ONCE: usize = 256;

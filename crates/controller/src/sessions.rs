@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{EngineError, Epoch, HostConfig, HostId, InstanceId, NodeConfig, NodeId, VolumeId};
 use plan::World;
-use reconcile::Event;
+use reconcile::{Event, is_record_of};
 use rpc::{Heard, Hello, HostHello, SessionId, ToEngine, ToHost, What};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -39,6 +39,9 @@ impl Sessions {
                 let known = world.node(hello.node).map(|view| view.record.meta.name.as_str());
                 if is_another(peer.as_ref(), known, &hello.node.to_string()) {
                     warn!(node = %hello.node, ?peer, "an engine was refused: the node is another");
+                    let reason = another("node", &hello.node, peer.as_ref());
+                    // With the last sender the session ends.
+                    let _ = to.try_send(ToEngine::Refused { reason });
                     return Vec::new();
                 }
                 vec![self.node_opened(session, hello, to)]
@@ -47,11 +50,15 @@ impl Sessions {
                 let known = world.hosts.get(&hello.host).map(|view| &*view.record.meta.name);
                 if is_another(peer.as_ref(), known, &hello.host.to_string()) {
                     warn!(host = %hello.host, ?peer, "a host was refused: the host is another");
+                    let reason = another("host", &hello.host, peer.as_ref());
+                    let _ = to.try_send(ToHost::Refused { reason });
                     return Vec::new();
                 }
                 vec![self.host_opened(session, hello, to)]
             }
             What::Closed => self.closed(session).into_iter().collect(),
+            // Who was refused says nothing about others either.
+            What::HeardThrough(_) if !self.open.contains_key(&session) => Vec::new(),
             What::HeardThrough(nodes) => {
                 let known = nodes.into_iter().filter(|node| world.nodes.contains_key(node));
                 known.map(|node| Event::HeardThrough { node }).collect()
@@ -104,6 +111,15 @@ impl Sessions {
                 newest.then(|| self.hosts.remove(&host))?;
                 Some(Event::HostClosed { host, instance })
             }
+        }
+    }
+
+    /// Its record is gone. An engine that is connected all the same greets anew when it dials
+    /// again, and is a new node then; on this session it would never be heard.
+    pub(crate) fn let_go(&mut self, node: NodeId) {
+        if let Some(session) = self.nodes.remove(&node) {
+            self.open.remove(&session);
+            info!(%node, "engine let go: its record is gone");
         }
     }
 
@@ -189,12 +205,18 @@ impl Peer {
     }
 }
 
-/// Whether a certificate is for another than the record of this id. A second node of one name is
-/// recorded under its name and id.
+/// Whether a certificate is for another than the record of this id.
 fn is_another(peer: Option<&pki::Peer>, known: Option<&str>, id: &str) -> bool {
     let (Some(peer), Some(known)) = (peer, known) else { return false };
-    let rest = known.strip_prefix(peer.name.as_str());
-    !rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-') == Some(id))
+    !is_record_of(&peer.name, known, &id)
+}
+
+fn another(kind: &str, id: &impl std::fmt::Display, peer: Option<&pki::Peer>) -> String {
+    let name = peer.map_or("", |peer| peer.name.as_str());
+    format!(
+        "{kind} {id} is on record under another name than {name:?}, which the certificate is for: \
+         use the certificate of that {kind}, or an id of its own"
+    )
 }
 
 fn unreachable() -> EngineError {

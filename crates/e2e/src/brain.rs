@@ -5,7 +5,6 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -83,7 +82,8 @@ impl Brain {
         let records = Direct(store);
         found(&records.0, &plan).await?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(rpc::serve(listener, Arc::new(records.clone()), heard));
+        let own = records.clone();
+        tasks.spawn(rpc::serve(listener, move |_: &_, _: Option<&_>| own.clone(), heard));
         let mind = Mind {
             plan,
             records,

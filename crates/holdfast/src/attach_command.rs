@@ -177,7 +177,7 @@ impl Here {
         let answer: Answer<VolumeShown> =
             self.client.change(Method::PUT, &path, revision, Some(&put)).await?;
         match answer {
-            Answer::Done(shown) => Ok(shown),
+            Answer::Done(shown) | Answer::Unchanged(shown) => Ok(shown),
             Answer::Accepted(shown) => {
                 bail!("{volume} is not there yet: {}", shown.status.status.words.join("; "))
             }

@@ -30,7 +30,10 @@ pub use apply::apply;
 pub use config::{host_config, host_part, node_config, node_difference};
 pub use plan::{Plan, Planner, Rules, plan, sweep};
 pub use recover::{Brought, Recovery, recover};
-pub use request::{Accepted, Drill, Refusal, Request, admit, check_spec};
+pub use request::{
+    Accepted, Drill, FieldDifference, Refusal, Request, admit, check_spec, volume_differences,
+    volume_users,
+};
 pub use status::{behind, status};
 pub use step::{Action, Need, Step, Why};
 pub use world::{

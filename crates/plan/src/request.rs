@@ -3,6 +3,7 @@
 //! A request never does the work: it validates, and writes a spec (creation writes the first layout
 //! too, so that of two creates that fit only once, one is refused). What follows is planned.
 
+mod difference;
 mod node;
 mod pool;
 mod snapshot;
@@ -17,11 +18,15 @@ use alloc::{
 };
 
 use model::{
-    AttemptId, Buried, Bytes, Extra, HostId, Invalid, Key, Labels, NodeId, PoolId, PoolSpec,
-    Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn, Undecodable,
-    VolumeId, VolumeSpec,
+    AttemptId, Buried, Bytes, Extra, HostId, Invalid, Key, Labels, Millis, NodeId, PoolId,
+    PoolSpec, Promotion, Publish, Record, ReplicaId, Revision, SnapshotId, Subject, Time, Txn,
+    Undecodable, VolumeId, VolumeSpec,
 };
 
+pub use self::{
+    difference::{FieldDifference, volume_differences},
+    volume::volume_users,
+};
 use crate::World;
 
 /// One request. Ids are made by the client, so that a repeated one is recognised.
@@ -63,6 +68,8 @@ pub enum Request {
     DeleteVolume {
         volume: VolumeId,
         with_snapshots: bool,
+        /// Also while hosts have it.
+        force: bool,
     },
     ResizeVolume {
         volume: VolumeId,
@@ -140,6 +147,12 @@ pub enum Refusal {
     /// The resource is not as the request supposes, or is being deleted.
     #[error("conflict: {why}")]
     Conflict { why: String },
+    /// A create of what is there already, and is not as asked for.
+    #[error(
+        "{what} exists, made {age} ago, and is not as asked for: {}; it was left as it is",
+        sentence(.differences)
+    )]
+    Exists { what: String, age: Millis, differences: Vec<FieldDifference> },
     /// It is well formed, but cannot be done now; `why` says what would have to change.
     #[error("{why}")]
     Impossible { why: String },
@@ -157,6 +170,11 @@ pub enum Refusal {
     NotLeading,
     #[error("the store is unavailable")]
     StoreUnavailable,
+}
+
+fn sentence(differences: &[FieldDifference]) -> String {
+    let parts: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    parts.join("; ")
 }
 
 /// A request was made durable.
@@ -193,7 +211,8 @@ pub fn admit(world: &World, request: &Request, if_spec: Option<u64>) -> Result<T
         Request::CreateVolume { id, name, labels, spec } => {
             volume::create(world, *id, name, labels, spec)
         }
-        Request::DeleteVolume { volume, with_snapshots } => {
+        Request::DeleteVolume { volume, with_snapshots, force } => {
+            refuse_users(world, *volume, *force)?;
             volume::delete(world, *volume, *with_snapshots)
         }
         Request::ResizeVolume { volume, size } => volume::resize(world, *volume, *size),
@@ -220,6 +239,13 @@ pub fn admit(world: &World, request: &Request, if_spec: Option<u64>) -> Result<T
             let why = "the store and the pools agree: there is nothing to recover".into();
             Err(Refusal::Impossible { why })
         }
+    }
+}
+
+fn refuse_users(world: &World, volume: VolumeId, force: bool) -> Result<(), Refusal> {
+    match world.volume(volume) {
+        Some(view) if !force && !view.record.spec.deleting => volume::refuse_users(world, view),
+        _ => Ok(()),
     }
 }
 

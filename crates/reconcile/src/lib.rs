@@ -20,6 +20,7 @@ mod detect;
 mod ingest;
 mod journal;
 mod lead;
+mod membership_rights;
 mod queue;
 mod register;
 mod request;
@@ -31,3 +32,6 @@ mod rig;
 pub use effect::{CommitId, Effect};
 pub use event::{Event, LeaseAnswer, Outcome, RequestId};
 pub use machine::{Config, Periods, Reconciler, Stats};
+pub use membership_rights::{
+    AskRefusal, Asker, MembershipFacts, RecordFound, check_read, check_swap, is_record_of,
+};

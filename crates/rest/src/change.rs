@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use model::{Labels, Subject, Time, VolumeSpec};
-use plan::{Request, World};
+use plan::{Request, World, volume_differences};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -26,8 +25,7 @@ pub(crate) struct Wish {
     /// The second name in the path.
     pub host: String,
     pub body: Body,
-    /// The revision of the spec that the user saw.
-    pub if_match: Option<u64>,
+    pub must: Must,
     pub force: bool,
     pub with_snapshots: bool,
     /// Only what it would do is asked for.
@@ -36,6 +34,41 @@ pub(crate) struct Wish {
     pub if_plan: Option<String>,
     /// What is waited for before the answer, and until when.
     pub wait: Option<(Condition, Instant)>,
+}
+
+/// What must hold for a change to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Must {
+    Anything,
+    /// The spec is at the revision that the user saw.
+    BeAt(u64),
+    /// What it names is made if it is not there, and never changed.
+    BeNew,
+}
+
+/// The same, as the headers say it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Preconditions<'a> {
+    pub if_match: Option<&'a str>,
+    pub if_none_match: Option<&'a str>,
+}
+
+impl Preconditions<'_> {
+    fn read(self, operation: Operation) -> Result<Must, Problem> {
+        let refused = |detail| Err(Problem::field("If-None-Match", detail));
+        match (self.if_match, self.if_none_match.map(str::trim)) {
+            (None, None) => Ok(Must::Anything),
+            (Some(text), None) => {
+                let number = text.trim().trim_start_matches("W/").trim_matches('"').parse();
+                let refused = |_| Problem::field("If-Match", "it must be a spec's revision");
+                number.map(Must::BeAt).map_err(refused)
+            }
+            (Some(_), Some(_)) => refused("what is new has no revision: leave If-Match out"),
+            (None, Some("*")) if operation.is_making() => Ok(Must::BeNew),
+            (None, Some("*")) => refused("only what is made with PUT can be new"),
+            (None, Some(_)) => refused("it must be *"),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -86,30 +119,34 @@ impl Wish {
         operation: Operation,
         [name, host]: [String; 2],
         query: &Query,
-        if_match: Option<&str>,
+        preconditions: Preconditions<'_>,
         body: &[u8],
     ) -> Result<Self, Problem> {
-        let if_match = if_match.map(|text| {
-            let number = text.trim().trim_start_matches("W/").trim_matches('"').parse();
-            number.map_err(|_| Problem::field("If-Match", "it must be a spec's revision"))
-        });
         let deadline = Instant::now() + query.timeout()?;
         let wish = Self {
             operation,
             name,
             host,
             body: Body::read(operation, body)?,
-            if_match: if_match.transpose()?,
+            must: preconditions.read(operation)?,
             force: query.is_set("force")?,
             with_snapshots: query.is_set("with-snapshots")?,
             is_dry: query.is_set("dry-run")?,
             if_plan: query.plan()?.map(str::to_owned),
             wait: Condition::read(query)?.map(|condition| (condition, deadline)),
         };
-        if wish.kind().is_none() && wish.if_match.is_some() {
+        if wish.kind().is_none() && wish.if_match().is_some() {
             return Err(Problem::field("If-Match", "a cluster has no revision of its spec"));
         }
         Ok(wish)
+    }
+
+    /// The revision of the spec that the user saw.
+    pub(crate) const fn if_match(&self) -> Option<u64> {
+        match self.must {
+            Must::BeAt(revision) => Some(revision),
+            Must::Anything | Must::BeNew => None,
+        }
     }
 
     /// What it is about.
@@ -130,7 +167,7 @@ impl Wish {
 
     /// The planner's request for it: names become ids here, and the planner judges the rest.
     pub(crate) fn request(&self, world: &World) -> Result<Request, Problem> {
-        if let Some(kind) = self.kind().filter(|_| self.if_match.is_some()) {
+        if let Some(kind) = self.kind().filter(|_| self.if_match().is_some()) {
             subject(world, kind, &self.name)?;
         }
         let name = self.name.as_str();
@@ -169,7 +206,8 @@ impl Wish {
         let volume = volume_id(world, &self.name)?;
         match (&self.operation, &self.body) {
             (Operation::DeleteVolume, _) => {
-                Ok(Request::DeleteVolume { volume, with_snapshots: self.with_snapshots })
+                let (with_snapshots, force) = (self.with_snapshots, self.force);
+                Ok(Request::DeleteVolume { volume, with_snapshots, force })
             }
             (Operation::Publish, Body::Publication(put)) => Ok(Request::PublishVolume {
                 volume,
@@ -227,12 +265,18 @@ impl Wish {
             return Err(Problem::not_found("volume", &self.name));
         };
         let old = &view.record;
+        if self.must == Must::BeNew {
+            // The planner says that it is the same, or what differs.
+            let (name, labels) = (old.meta.name.clone(), put.labels.clone());
+            let spec = Box::new(VolumeSpec { extra: old.spec.extra.clone(), ..put.spec.clone() });
+            return Ok(Request::CreateVolume { id, name, labels, spec });
+        }
         if !put.labels.is_empty() && put.labels != old.meta.labels {
             return Err(Problem::field("labels", "the labels of a volume are not changed"));
         }
         change_volume(id, &old.spec, &put.spec).or_else(|problem| {
             // Who read an older spec hears that first: the difference may be somebody else's.
-            plan::check_spec(world, Subject::Volume(id), self.if_match)?;
+            plan::check_spec(world, Subject::Volume(id), self.if_match())?;
             Err(problem)
         })
     }
@@ -254,15 +298,14 @@ impl Wish {
     fn put_snapshot(&self, world: &World, put: &SnapshotPut) -> Result<Request, Problem> {
         let volume = volume_id(world, &put.volume)?;
         let known = snapshot_id(world, &self.name).ok().and_then(|id| world.snapshots.get(&id));
-        if let Some(known) = known {
-            let same = known.spec.volume == volume
+        // The same request is known by what its client made for it. The name alone says nothing: a
+        // script that takes one each night under one name must hear that none was taken.
+        let is_given = put.id.is_some() || put.attempt.is_some();
+        let known = known.filter(|known| {
+            is_given
                 && put.id.is_none_or(|id| id == known.meta.id)
-                && put.attempt.is_none_or(|attempt| attempt == known.spec.attempt);
-            if !same {
-                let detail = format!("snapshot {:?} exists and is another one", self.name);
-                return Err(Problem::new("conflict", detail));
-            }
-        }
+                && put.attempt.is_none_or(|attempt| attempt == known.spec.attempt)
+        });
         let new = || model::SnapshotId(Uuid::new_v4());
         let attempt = || model::AttemptId(Uuid::new_v4());
         Ok(Request::CreateSnapshot {
@@ -281,55 +324,20 @@ fn change_volume(
     old: &VolumeSpec,
     new: &VolumeSpec,
 ) -> Result<Request, Problem> {
-    let differing = differing(old, new);
-    match differing.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    let differing = volume_differences(old, new);
+    match differing.iter().map(|found| found.field.as_str()).collect::<Vec<_>>()[..] {
         [] => Ok(Request::ResizeVolume { volume, size: old.size }),
-        ["size"] => Ok(Request::ResizeVolume { volume, size: new.size }),
-        ["replicas"] => Ok(Request::ScaleVolume { volume, replicas: new.replicas }),
-        ["replicas", "size"] => {
+        ["spec.size"] => Ok(Request::ResizeVolume { volume, size: new.size }),
+        ["spec.replicas"] => Ok(Request::ScaleVolume { volume, replicas: new.replicas }),
+        ["spec.replicas", "spec.size"] => {
             let detail = "change the size and the count of replicas one after the other";
             Err(Problem::field("spec", detail))
         }
         _ => {
-            let mut problem = Problem::new("conflict", "only size and replicas are changed so");
-            problem.errors = differing
-                .into_iter()
-                .map(|field| crate::FieldError {
-                    field: format!("spec.{field}"),
-                    detail: "it is not what the volume has".into(),
-                })
-                .collect();
-            Err(problem)
+            let problem = Problem::new("conflict", "only size and replicas are changed so");
+            Err(problem.with_differences(&differing))
         }
     }
-}
-
-/// Fields of a spec that a user gives and that differ. What other routes change is not compared as
-/// long as it is left out.
-fn differing(old: &VolumeSpec, new: &VolumeSpec) -> Vec<String> {
-    let mut new = new.clone();
-    if new.publish.is_none() {
-        new.publish.clone_from(&old.publish);
-    }
-    if new.share.is_none() {
-        new.share.clone_from(&old.share);
-    }
-    if new.promote.is_none() {
-        new.promote.clone_from(&old.promote);
-    }
-    if new.severed.is_empty() {
-        new.severed.clone_from(&old.severed);
-    }
-    new.extra.clone_from(&old.extra);
-    new.topology.extra.clone_from(&old.topology.extra);
-    new.policy.extra.clone_from(&old.policy.extra);
-    let (Value::Object(old), Value::Object(new)) =
-        (crate::read::value(old), crate::read::value(&new))
-    else {
-        return Vec::new();
-    };
-    let fields = new.into_iter().filter(|(field, value)| old.get(field) != Some(value));
-    fields.map(|(field, _)| field).collect()
 }
 
 /// A drill's result in a sentence.

@@ -16,7 +16,7 @@ use pki::Keyring;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
-use crate::{EventShown, Page, Preview, Problem, limits, server::PASSED_ON};
+use crate::{EventShown, Page, Preview, Problem, change::Preconditions, limits, server::PASSED_ON};
 
 /// Talks to one controller; clones share the connection.
 #[derive(Clone)]
@@ -52,6 +52,8 @@ pub enum ClientError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
     Done(T),
+    /// It was there already, as asked for.
+    Unchanged(T),
     /// It is durable; what was waited for is not so yet.
     Accepted(T),
     Gone,
@@ -83,7 +85,7 @@ impl Client {
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        decode(&self.send(Method::GET, path, None, Bytes::new()).await?.1)
+        decode(&self.send(Method::GET, path, Preconditions::default(), Bytes::new()).await?.1)
     }
 
     /// Every page of a list.
@@ -119,7 +121,8 @@ impl Client {
         let bytes = bytes.map_err(|error| ClientError::Garbled { reason: error.to_string() })?;
         let if_match = if_match.map(|revision| format!("\"{revision}\""));
         let body = Bytes::from(bytes.unwrap_or_default());
-        let (status, bytes) = self.send(method, path, if_match.as_deref(), body).await?;
+        let must = Preconditions { if_match: if_match.as_deref(), if_none_match: None };
+        let (status, bytes) = self.send(method, path, must, body).await?;
         match status {
             StatusCode::NO_CONTENT => Ok(Answer::Gone),
             StatusCode::ACCEPTED => Ok(Answer::Accepted(decode(&bytes)?)),
@@ -128,9 +131,29 @@ impl Client {
         }
     }
 
+    /// Makes what the path names. What is there stays as it is: if it is the same, it is told
+    /// apart from what was made; if it is another, the request is refused.
+    pub async fn create<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<Answer<T>, ClientError> {
+        let bytes = serde_json::to_vec(body);
+        let bytes = bytes.map_err(|error| ClientError::Garbled { reason: error.to_string() })?;
+        let must = Preconditions { if_match: None, if_none_match: Some("*") };
+        let (status, bytes) = self.send(Method::PUT, path, must, Bytes::from(bytes)).await?;
+        match status {
+            StatusCode::ACCEPTED => Ok(Answer::Accepted(decode(&bytes)?)),
+            _ if path.contains("dry-run=true") => Ok(Answer::Preview(decode(&bytes)?)),
+            StatusCode::CREATED => Ok(Answer::Done(decode(&bytes)?)),
+            _ => Ok(Answer::Unchanged(decode(&bytes)?)),
+        }
+    }
+
     /// Text, such as metrics.
     pub async fn text(&self, path: &str) -> Result<String, ClientError> {
-        let (_, bytes) = self.send(Method::GET, path, None, Bytes::new()).await?;
+        let (_, bytes) =
+            self.send(Method::GET, path, Preconditions::default(), Bytes::new()).await?;
         String::from_utf8(bytes.into())
             .map_err(|error| ClientError::Garbled { reason: error.to_string() })
     }
@@ -157,13 +180,11 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        if_match: Option<&str>,
+        must: Preconditions<'_>,
         body: Bytes,
     ) -> Result<Response<Bytes>, ClientError> {
-        let mut request = self.request(method, path).header(PASSED_ON, "1");
-        if let Some(if_match) = if_match {
-            request = request.header(header::IF_MATCH, if_match);
-        }
+        let request = self.request(method, path).header(PASSED_ON, "1");
+        let request = with_headers(request, must, &body);
         let (connection, response) = self.exchange(request, body).await?;
         let (parts, body) = response.into_parts();
         let bytes = self.collect(connection, body).await?;
@@ -183,16 +204,10 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        if_match: Option<&str>,
+        must: Preconditions<'_>,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), ClientError> {
-        let mut request = self.request(method, path);
-        if let Some(if_match) = if_match {
-            request = request.header(header::IF_MATCH, if_match);
-        }
-        if !body.is_empty() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-        }
+        let request = with_headers(self.request(method, path), must, &body);
         let (connection, response) = self.exchange(request, body).await?;
         let status = response.status();
         let bytes = self.collect(connection, response.into_body()).await?;
@@ -263,6 +278,23 @@ impl Client {
             None => self.unreachable(error),
         }
     }
+}
+
+fn with_headers(
+    mut request: axum::http::request::Builder,
+    must: Preconditions<'_>,
+    body: &Bytes,
+) -> axum::http::request::Builder {
+    if let Some(if_match) = must.if_match {
+        request = request.header(header::IF_MATCH, if_match);
+    }
+    if let Some(if_none_match) = must.if_none_match {
+        request = request.header(header::IF_NONE_MATCH, if_none_match);
+    }
+    if !body.is_empty() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    request
 }
 
 fn refusal(status: StatusCode, bytes: &Bytes) -> ClientError {

@@ -12,6 +12,7 @@ mod backend;
 mod problem;
 mod shape;
 
+mod browser;
 mod change;
 mod preview;
 mod query;

@@ -99,6 +99,14 @@ fn parameters(route: &Route) -> Value {
             "description": "The spec's revision that was read; a stale one is refused.",
         }));
     }
+    if route.operation.is_making() {
+        parameters.push(json!({
+            "name": "If-None-Match", "in": "header",
+            "schema": { "type": "string", "enum": ["*"] },
+            "description": "Create only: what exists is never changed. If it is as asked for, the \
+                            answer is 200 and not 201; if not, 409 with each field that differs.",
+        }));
+    }
     if route.operation == Operation::Events {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header",
@@ -131,7 +139,10 @@ fn parameter(name: &str) -> (Value, &'static str) {
             "The `plan` of a preview; refused if another.",
         ),
         "dry-run" => (json!({ "type": "boolean" }), "Only tell what would be done."),
-        "force" => (json!({ "type": "boolean" }), "Do not wait for the host's word: it is fenced."),
+        "force" => (
+            json!({ "type": "boolean" }),
+            "Although a host has it: nobody waits for the host's word, it is fenced.",
+        ),
         _ => (json!({ "type": "boolean" }), "Delete its snapshots too."),
     }
 }

@@ -169,7 +169,7 @@ fn impact(world: &World, request: &Request) -> Vec<Impact> {
                 copies_before,
                 copies_after: 0,
                 copied: Bytes::ZERO,
-                words: "its data is destroyed".into(),
+                words: destroyed(world, *volume),
             }]
         }
         Request::ScaleVolume { volume, replicas, .. } => {
@@ -207,6 +207,21 @@ fn impact(world: &World, request: &Request) -> Vec<Impact> {
         }
         _ => Vec::new(),
     }
+}
+
+/// What is lost with a volume.
+fn destroyed(world: &World, id: VolumeId) -> String {
+    let snapshots = world.index.snapshots_of.get(&id).map_or(0, std::collections::BTreeSet::len);
+    let with = match snapshots {
+        0 => String::new(),
+        count => format!(", and that of its snapshots ({count})"),
+    };
+    let users = world.volume(id).map(|view| plan::volume_users(&view.record)).unwrap_or_default();
+    let lost = users.iter().map(|host| {
+        let host = readable(world, &host.to_string());
+        format!("; host {host} loses it under whatever it has under way")
+    });
+    format!("its data is destroyed{with}{}", lost.collect::<String>())
 }
 
 /// A volume that keeps its copies.

@@ -1,7 +1,7 @@
 //! What went wrong, in the shape of RFC 9457 with a code that stays.
 
 use model::Undecodable;
-use plan::Refusal;
+use plan::{FieldDifference, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,12 +40,13 @@ pub struct FieldError {
 /// Every code there is, with its status and title.
 pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("bad-request", 400, "The request cannot be read"),
-    ("forbidden", 403, "The certificate is not one of a client"),
+    ("forbidden", 403, "This may not be asked from there"),
     ("no-such-route", 404, "There is no such route"),
     ("not-found", 404, "There is no such resource"),
     ("method-not-allowed", 405, "The route does not take this method"),
     ("attempt-failed", 409, "The attempt failed and was withdrawn"),
     ("conflict", 409, "The resource is not as the request supposes"),
+    ("exists", 409, "The resource exists and is not as asked for"),
     ("in-use", 409, "The resource is in use"),
     ("name-taken", 409, "The name is taken"),
     ("unreadable", 409, "A record that this depends on cannot be read"),
@@ -53,6 +54,7 @@ pub(crate) const CODES: &[(&str, u16, &str)] = &[
     ("plan-changed", 412, "The plan is not the one that was shown"),
     ("stale-revision", 412, "The spec changed since it was read"),
     ("too-large", 413, "The request is too large"),
+    ("not-json", 415, "The body is not JSON"),
     ("impossible", 422, "It cannot be done now"),
     ("invalid", 422, "A value is not allowed"),
     ("not-leading", 503, "This controller does not lead"),
@@ -83,6 +85,16 @@ impl Problem {
         problem
     }
 
+    /// Names each field that is not as it was asked for.
+    pub(crate) fn with_differences(mut self, differences: &[FieldDifference]) -> Self {
+        let named = differences.iter().map(|found| FieldError {
+            field: found.field.clone(),
+            detail: format!("it is {}, not {}", found.is, found.asked),
+        });
+        self.errors.extend(named);
+        self
+    }
+
     pub(crate) fn unreadable(found: &Undecodable) -> Self {
         let detail = format!("{found}; look at the record with `holdfast doctor`");
         Self::new("unreadable", detail)
@@ -106,6 +118,9 @@ impl From<Refusal> for Problem {
             Refusal::NameTaken { .. } => Self::new("name-taken", detail),
             Refusal::StaleSpec { .. } => Self::new("stale-revision", detail),
             Refusal::Conflict { .. } => Self::new("conflict", detail),
+            Refusal::Exists { differences, .. } => {
+                Self::new("exists", detail).with_differences(&differences)
+            }
             Refusal::Impossible { .. } => Self::new("impossible", detail),
             Refusal::Unreadable { .. } => Self::new("unreadable", detail),
             Refusal::InUse { .. } => Self::new("in-use", detail),

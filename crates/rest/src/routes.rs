@@ -162,9 +162,10 @@ pub(crate) const ROUTES: &[Route] = &[
     change(Verb::Put, "/v1/volumes/{name}", Operation::PutVolume,
         "Makes a volume, or changes its size or its count of replicas", Some("VolumePut"),
         "VolumeShown"),
-    Route { query: &["dry-run", "if-plan", "wait", "timeout", "with-snapshots"], ..change(
+    Route { query: &["dry-run", "if-plan", "wait", "timeout", "with-snapshots", "force"], ..change(
         Verb::Delete, "/v1/volumes/{name}", Operation::DeleteVolume,
-        "Deletes a volume and its data", None, "VolumeShown") },
+        "Deletes a volume and its data; only by force while hosts have it", None,
+        "VolumeShown") },
     change(Verb::Put, "/v1/volumes/{name}/publication", Operation::Publish,
         "Gives a volume to hosts", Some("PublicationPut"), "VolumeShown"),
     Route { query: &["dry-run", "if-plan", "wait", "timeout", "force"], ..change(
@@ -199,7 +200,7 @@ pub(crate) const ROUTES: &[Route] = &[
     change(Verb::Delete, "/v1/nodes/{name}/drain", Operation::Undrain,
         "Ends the drain of a node", None, "NodeShown"),
     change(Verb::Post, "/v1/nodes/{name}/forget", Operation::ForgetNode,
-        "Gives up a node that will never return", None, "NodeShown"),
+        "Gives up a node that will never return; refused while it is alive", None, "NodeShown"),
     change(Verb::Put, "/v1/snapshots/{name}", Operation::PutSnapshot,
         "Takes a snapshot of a volume", Some("SnapshotPut"), "SnapshotShown"),
     change(Verb::Delete, "/v1/snapshots/{name}", Operation::DeleteSnapshot,

@@ -12,6 +12,7 @@ use axum::{
     http::{HeaderMap, Method, Response, StatusCode, Uri, header},
     routing::{MethodFilter, on},
 };
+use hyper::body::Body as _;
 use pki::{Door, Keyring};
 use plan::World;
 use serde::Serialize;
@@ -21,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{
-    Backend, Chosen, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen,
-    change::Wish,
+    Backend, Chosen, Client, ClusterShown, Lead, Page, Problem, RecordShown, Seen, browser,
+    change::{Preconditions, Wish},
     events, limits, metrics,
     preview::preview,
     query::Query,
@@ -116,6 +117,11 @@ async fn enter<B: Backend>(
     if let Some(refused) = visitor.and_then(|ConnectInfo(visitor)| visitor.refusal()) {
         return problem(&refused);
     }
+    let is_open = visitor.is_some_and(|ConnectInfo(visitor)| visitor.is_unasked);
+    let has_body = request.body().size_hint().upper() != Some(0);
+    if let Some(refused) = browser::refusal(request.headers(), has_body, is_open) {
+        return problem(&refused);
+    }
     let (parts, body) = request.into_parts();
     let (method, uri, headers) = (parts.method, parts.uri, parts.headers);
     let read = axum::body::to_bytes(body, limits::BODY_MAX).await;
@@ -144,6 +150,11 @@ struct Asked {
 impl Asked {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    fn preconditions(&self) -> Preconditions<'_> {
+        let (if_match, if_none_match) = (self.header("if-match"), self.header("if-none-match"));
+        Preconditions { if_match, if_none_match }
     }
 
     fn param(&self, name: &str) -> String {
@@ -262,7 +273,7 @@ impl<B: Backend> App<B> {
 
     async fn change(&self, operation: Operation, asked: Asked, query: &Query) -> Answer {
         let names = ["name", "host"].map(|key| asked.param(key));
-        let wish = Wish::read(operation, names, query, asked.header("if-match"), &asked.body);
+        let wish = Wish::read(operation, names, query, asked.preconditions(), &asked.body);
         let changed = match self.backend.change(move |seen: &Seen<'_>| choose(seen, wish)).await {
             Ok((changed, _)) => changed,
             Err(Stop::NotLeading(lead)) => {
@@ -337,7 +348,7 @@ fn choose(seen: &Seen<'_>, wish: Result<Wish, Problem>) -> Result<ChosenWish, St
     let is_there = |kind| subject(seen.world, kind, &wish.name).is_ok();
     let known = wish.kind().is_some_and(is_there);
     let is_looked_at = wish.is_dry || wish.if_plan.is_some();
-    let chosen = Chosen { request, if_spec: wish.if_match, kept: (wish, known) };
+    let chosen = Chosen { request, if_spec: wish.if_match(), kept: (wish, known) };
     if is_looked_at {
         return Err(Stop::Looked(Box::new((seen.world.clone(), chosen))));
     }
@@ -354,8 +365,8 @@ async fn pass_on(lead: &Lead, asked: Asked, keyring: Option<Keyring>) -> Answer 
     };
     let client = Client::with(address, keyring).map_err(|_| refusal.clone())?;
     let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
-    let if_match = asked.header("if-match").map(str::to_owned);
-    match client.pass_on(asked.method, path, if_match.as_deref(), asked.body).await {
+    let (method, body) = (asked.method.clone(), asked.body.clone());
+    match client.pass_on(method, path, asked.preconditions(), body).await {
         Ok(response) => Ok(response.map(HttpBody::from)),
         Err(error) => {
             warn!(%error, address, "passing a change on failed");

@@ -200,7 +200,7 @@ pub struct RecordShown {
 }
 
 /// What a volume shall be. One that exists is compared: a larger size or another count of replicas
-/// is a change, anything else a conflict.
+/// is a change, anything else a conflict; with `If-None-Match: *` nothing that exists is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePut {
@@ -228,7 +228,8 @@ pub struct PoolPut {
     pub disks: Vec<String>,
 }
 
-/// What a snapshot shall be.
+/// What a snapshot shall be. One of the same name is a conflict, unless `id` or `attempt` say that
+/// it is the same request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotPut {

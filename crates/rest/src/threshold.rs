@@ -20,6 +20,8 @@ use crate::{Problem, limits};
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     peer: Option<Peer>,
+    /// It came over loopback, where nobody is asked for a certificate.
+    pub is_unasked: bool,
 }
 
 impl Visitor {
@@ -78,10 +80,11 @@ async fn accept(listener: TcpListener, keyring: Option<Keyring>, done: Done) {
 }
 
 async fn welcome(stream: TcpStream, from: SocketAddr, keyring: Option<Keyring>, done: &Done) {
+    let is_unasked = keyring.is_none() && from.ip().is_loopback();
     match Door::welcome(keyring, stream).await {
         Ok(Welcomed { stream, peer }) => {
             // A server that has ended needs nobody.
-            let _ = done.send((stream, Visitor { peer })).await;
+            let _ = done.send((stream, Visitor { peer, is_unasked })).await;
         }
         Err(error) => warn!(%from, %error, "a connection to REST was refused"),
     }

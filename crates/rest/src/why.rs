@@ -57,6 +57,7 @@ pub(crate) fn why(world: &World, kind: &str, name: &str) -> Result<Why, Problem>
     let mut causes: Vec<Cause> = plan.waits.iter().map(|wait| cause(world, name, wait)).collect();
     causes.extend(standing(world, subject));
     causes.extend(refusals(world, subject));
+    causes.extend(unrecorded(world, subject));
     causes.extend(drain(world, subject));
     Ok(Why {
         about: readable(world, &subject.to_string()),
@@ -95,6 +96,10 @@ fn advice(world: &World, name: &str, wait: &Wait) -> Option<String> {
             "find out which store is the right one; then `holdfast recover`".into()
         }
         Wait::Quarantined { .. } => "look at the record with `holdfast doctor`".into(),
+        // What is in a pool without a record comes back with the pool: see `unrecorded`.
+        Wait::OrphanUnproven { replica, .. } if is_in_unrecorded_pool(world, *replica) => {
+            return None;
+        }
         Wait::OrphanUnproven { .. } => {
             "if it should be a part of this cluster, `holdfast recover` brings it back".into()
         }
@@ -182,6 +187,33 @@ fn standing(world: &World, subject: Subject) -> Option<Cause> {
         }
         _ => None,
     }
+}
+
+/// Pools on a node's disks that no record knows, as after the node was forgotten and came back.
+fn unrecorded(world: &World, subject: Subject) -> Vec<Cause> {
+    let Subject::Node(id) = subject else { return Vec::new() };
+    let Some(view) = world.node(id) else { return Vec::new() };
+    let pools = view.inventory.iter().flat_map(|inventory| &inventory.pools);
+    let unknown = pools.filter(|(pool, _)| !world.pools.contains_key(pool));
+    let shown = unknown.filter_map(|(pool, seen)| {
+        let (carried, node) = (seen.carried.as_ref()?, &view.record.meta.name);
+        let (name, disks) = (&carried.meta.name, carried.spec.disks.join(" --disk "));
+        Some(Cause {
+            words: format!("its disk carries pool {name}, which is in no record of this cluster"),
+            next_step: Some(format!(
+                "`holdfast create pool {name} --node {node} --disk {disks} --id {pool}` takes it \
+                 with what it holds"
+            )),
+            because: Vec::new(),
+        })
+    });
+    shown.collect()
+}
+
+fn is_in_unrecorded_pool(world: &World, replica: model::ReplicaId) -> bool {
+    let seen = world.nodes.values().filter_map(|view| view.inventory.as_ref());
+    let mut seen = seen.filter_map(|inventory| inventory.replicas.get(&replica));
+    seen.any(|seen| !world.pools.contains_key(&seen.pool))
 }
 
 /// What a drain of the node still waits for, volume by volume; or that it is over.

@@ -58,10 +58,11 @@ pub enum What {
 /// engine needs one of an engine of its name, and a host one of a host.
 pub async fn serve<M: Memberships + 'static>(
     door: impl Into<Door>,
-    memberships: Arc<M>,
+    memberships: impl Fn(&Hello, Option<&Peer>) -> M + Send + Sync + 'static,
     heard: mpsc::Sender<Heard>,
 ) {
     let Door { listener, keyring } = door.into();
+    let memberships = Arc::new(memberships);
     let places = Arc::new(Semaphore::new(limits::SESSIONS_MAX));
     let mut sessions = JoinSet::new();
     let mut next = 0;
@@ -77,7 +78,7 @@ pub async fn serve<M: Memberships + 'static>(
                 let session = Session { id: SessionId(next), heard: heard.clone() };
                 let (memberships, keyring) = (Arc::clone(&memberships), keyring.clone());
                 sessions.spawn(async move {
-                    session.enter(stream, from, keyring, memberships).await;
+                    session.enter(stream, from, keyring, &*memberships).await;
                     drop(place);
                 });
             }
@@ -102,7 +103,7 @@ impl Session {
         stream: TcpStream,
         from: SocketAddr,
         keyring: Option<Keyring>,
-        memberships: Arc<M>,
+        memberships: impl Fn(&Hello, Option<&Peer>) -> M + Send + Sync,
     ) {
         match Door::welcome(keyring, stream).await {
             Ok(welcomed) => self.run(welcomed, from, memberships).await,
@@ -111,7 +112,12 @@ impl Session {
         }
     }
 
-    async fn run<M: Memberships + 'static>(self, who: Welcomed, from: SocketAddr, m: Arc<M>) {
+    async fn run<M: Memberships + 'static>(
+        self,
+        who: Welcomed,
+        from: SocketAddr,
+        memberships: impl Fn(&Hello, Option<&Peer>) -> M + Send + Sync,
+    ) {
         let Ok((mut incoming, outgoing)) = split(who.stream) else { return };
         let first = timeout(limits::HELLO_TIMEOUT, incoming.next()).await;
         if let Ok(Ok(Some(first))) = &first
@@ -129,8 +135,11 @@ impl Session {
         let end = match first {
             Ok(Ok(Some(ToController::Hello(hello)))) => {
                 let (to, queued) = mpsc::channel(limits::BACKLOG);
-                let opened = What::Opened { hello, peer: who.peer, to: to.clone() };
-                self.converse(opened, &mut incoming, Some((to, m)), outgoing, queued).await
+                let own = Arc::new(memberships(&hello, who.peer.as_ref()));
+                // Only the controller holds the session: it ends when the controller lets it go.
+                let asks = (to.downgrade(), own);
+                let opened = What::Opened { hello, peer: who.peer, to };
+                self.converse(opened, &mut incoming, Some(asks), outgoing, queued).await
             }
             Ok(Ok(Some(ToController::HostHello(hello)))) => {
                 let (to, queued) = mpsc::channel(limits::BACKLOG);
@@ -155,7 +164,7 @@ impl Session {
         &self,
         opened: What,
         incoming: &mut Receiver<ToController>,
-        asks: Option<(mpsc::Sender<ToEngine>, Arc<M>)>,
+        asks: Option<(mpsc::WeakSender<ToEngine>, Arc<M>)>,
         outgoing: Sender<T>,
         queued: mpsc::Receiver<T>,
     ) -> Result<(), FrameError> {
@@ -165,14 +174,21 @@ impl Session {
         // Whichever ends first ends both: a connection that only listens is of no use.
         tokio::select! {
             end = self.listen(incoming, asks) => end,
-            end = talk(outgoing, queued) => end,
+            end = talk(outgoing, queued) => match end {
+                Ok(outgoing) => {
+                    hear_out(incoming).await;
+                    drop(outgoing);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
         }
     }
 
     async fn listen<M: Memberships + 'static>(
         &self,
         incoming: &mut Receiver<ToController>,
-        membership: Option<(mpsc::Sender<ToEngine>, Arc<M>)>,
+        membership: Option<(mpsc::WeakSender<ToEngine>, Arc<M>)>,
     ) -> Result<(), FrameError> {
         let mut asks = JoinSet::new();
         while let Some(message) = incoming.next_known().await? {
@@ -188,8 +204,10 @@ impl Session {
                     let Some((to, memberships)) = membership.clone() else { return Ok(()) };
                     asks.spawn(async move {
                         let answer = answer(&*memberships, ask).await;
-                        // A connection that is gone needs no answer.
-                        let _ = to.send(ToEngine::Answer { call, answer }).await;
+                        // Who is gone, or was refused meanwhile, gets no answer.
+                        if let Some(to) = to.upgrade() {
+                            let _ = to.send(ToEngine::Answer { call, answer }).await;
+                        }
                     });
                     continue;
                 }
@@ -242,8 +260,15 @@ async fn part(
     reason: String,
 ) {
     // It is told again when it comes again.
+    let refused = ToEngine::Refused { reason };
+    if let Ok(Ok(())) = timeout(limits::HELLO_TIMEOUT, outgoing.send(&refused)).await {
+        hear_out(incoming).await;
+    }
+}
+
+/// Waits for the other side to hang up, and heeds nothing that it still says.
+async fn hear_out(incoming: &mut Receiver<ToController>) {
     let _ = timeout(limits::HELLO_TIMEOUT, async {
-        outgoing.send(&ToEngine::Refused { reason }).await?;
         while incoming.next_known().await?.is_some() {}
         Ok::<(), FrameError>(())
     })
@@ -253,13 +278,13 @@ async fn part(
 async fn talk<T: Serialize>(
     mut outgoing: Sender<T>,
     mut queued: mpsc::Receiver<T>,
-) -> Result<(), FrameError> {
+) -> Result<Sender<T>, FrameError> {
     #[cfg(feature = "next-build")]
     outgoing.send_news().await?;
     while let Some(message) = queued.recv().await {
         outgoing.send(&message).await?;
     }
-    Ok(())
+    Ok(outgoing)
 }
 
 async fn answer<M: Memberships>(memberships: &M, ask: MembershipAsk) -> MembershipAnswer {

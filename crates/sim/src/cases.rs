@@ -41,6 +41,7 @@ macro_rules! cases {
 }
 
 cases![
+    an_engine_lies_about_membership,
     balance_by_bytes,
     clean_stop_needs_no_resync,
     clones_of_one_image,

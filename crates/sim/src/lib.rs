@@ -17,6 +17,7 @@ mod network;
 pub mod fakes;
 
 mod controller;
+mod membership_asks;
 mod oracle;
 mod setup;
 

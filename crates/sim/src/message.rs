@@ -81,7 +81,14 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     Controller,
-    Target { volume: VolumeId, epoch: Epoch },
+    Target {
+        volume: VolumeId,
+        epoch: Epoch,
+    },
+    /// An engine process, as its stream to a controller tells it.
+    Process {
+        instance: InstanceId,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -33,7 +33,7 @@ use crate::{Ctx, Message, Party, Timer, fakes::disk::Disks, names};
 #[derive(Debug)]
 pub struct NodeProcess {
     node: NodeId,
-    instance: InstanceId,
+    pub instance: InstanceId,
     machine: StorageNode,
     streams: Streams<ConnId>,
     /// By the number that the machine knows them by.

@@ -61,6 +61,9 @@ pub struct Options {
     pub patience: Option<Millis>,
     /// A rule that the storage nodes lack.
     pub mutation: Option<NodeMutation>,
+    /// The mutant `AskUnchecked`: controllers answer engines' questions about membership whoever
+    /// asks.
+    pub asks_unchecked: bool,
 }
 
 /// Time for an election before the script begins.
@@ -73,6 +76,7 @@ pub fn run(seed: u64, script: &Script, brain: NewBrain, options: Options) -> Rep
         let (script, mutation) = (&scaled(script), options.mutation);
         let cluster = world.insert(Cluster::with_mutation(seed, &script.setup, brain, mutation));
         cluster.store.keeps_backups = script.rolls_back();
+        cluster.store.asks_unchecked = options.asks_unchecked;
         if options.trace {
             cluster.tracing();
         }

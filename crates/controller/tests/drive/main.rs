@@ -1,8 +1,10 @@
 //! The controller on real stores, with engines and hosts that speak the real stream.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod membership;
 mod over_cli;
 mod over_rest;
+mod surprises;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -77,7 +79,7 @@ async fn a_volume_lives_from_create_to_delete_on_an_embedded_store() {
     let (volume, host) = (VOLUME, host.host);
     let request = Request::UnpublishVolume { volume, host, force: false };
     controller.handle.ask(request).await.unwrap();
-    let request = Request::DeleteVolume { volume, with_snapshots: false };
+    let request = Request::DeleteVolume { volume, with_snapshots: false, force: false };
     controller.handle.ask(request).await.unwrap();
     let gone = move |seen: &Seen<'_>| {
         let world = seen.world;

@@ -12,7 +12,7 @@ struct Line {
 }
 
 /// What a command prints, and whether it says that it succeeded.
-async fn say(client: &Client, words: &str) -> (String, bool) {
+pub async fn say(client: &Client, words: &str) -> (String, bool) {
     let line = std::iter::once("holdfast").chain(words.split(' '));
     let command = Line::try_parse_from(line).unwrap().command;
     let mut out = Vec::new();
@@ -24,7 +24,7 @@ async fn say(client: &Client, words: &str) -> (String, bool) {
     }
 }
 
-async fn done(client: &Client, words: &str) -> String {
+pub async fn done(client: &Client, words: &str) -> String {
     let (printed, succeeded) = say(client, words).await;
     assert!(succeeded, "{words}: {printed}");
     printed

@@ -102,7 +102,16 @@ fn fuzz(up: &Up, seconds: u32, choice: &[(&str, &str)]) {
 /// What stays when everything was deleted is what somebody forgot.
 fn delete_all(up: &Up) {
     for name in up.names("volumes") {
-        up.say(&["delete", "volume", &name, "--with-snapshots", "--timeout", "30s"]);
+        up.say(&[
+            "delete",
+            "volume",
+            &name,
+            "--with-snapshots",
+            "--force",
+            "--yes",
+            "--timeout",
+            "30s",
+        ]);
     }
     assert_eq!(up.names("snapshots"), Vec::<String>::new());
     assert_eq!(up.names("replicas"), Vec::<String>::new());

@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use model::{Key, Labels, Node, NodeId, Record, Txn, validate};
+use model::{Key, Labels, Liveness, Node, NodeId, Record, Txn, validate};
 
 use super::{Refusal, may_name, not_found, refuse_unreadable};
 use crate::{World, world::NodeView};
@@ -31,9 +31,14 @@ pub(super) fn label(world: &World, id: NodeId, labels: &Labels) -> Result<Txn, R
     change(world, id, |record| record.meta.labels.clone_from(labels))
 }
 
-/// Refused while it holds the last healthy copy of something.
+/// Refused while it lives, and while it holds the last healthy copy of something.
 pub(super) fn forget(world: &World, id: NodeId) -> Result<Txn, Refusal> {
-    let name = &get(world, id)?.record.meta.name;
+    let view = get(world, id)?;
+    let name = &view.record.meta.name;
+    if view.record.spec.forgotten {
+        return Ok(Txn::default());
+    }
+    refuse_living(view)?;
     for volume in world.index.volume_ids_on(id) {
         if let Some(name) = last_copy(world, volume, |replica| replica.node == id)? {
             let why = format!(
@@ -47,6 +52,25 @@ pub(super) fn forget(world: &World, id: NodeId) -> Result<Txn, Refusal> {
         return Err(may_name(found, &format!("node {name}")));
     }
     change(world, id, |record| record.spec.forgotten = true)
+}
+
+/// Only what will never return is forgotten: a living node would stand there with disks that nobody
+/// has a record of.
+fn refuse_living(view: &NodeView) -> Result<(), Refusal> {
+    let name = &view.record.meta.name;
+    let why = match view.liveness {
+        Liveness::Dead => return Ok(()),
+        Liveness::Alive => format!(
+            "node {name} is alive: its engine reports to the controllers, and only a machine that \
+             will never return is forgotten; to take it out of the cluster, `holdfast drain \
+             {name}`, stop its engine, then forget it"
+        ),
+        Liveness::Unknown => format!(
+            "it is not known yet whether node {name} is alive: the controller has not waited for \
+             it long enough; ask again in a few seconds"
+        ),
+    };
+    Err(Refusal::Impossible { why })
 }
 
 /// The name of the volume if all its healthy copies that stay are among those named. Who is

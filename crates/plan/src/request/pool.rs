@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use model::{Buried, Key, Labels, Meta, Pool, PoolId, PoolLayout, PoolSpec, Record, Txn, validate};
 
-use super::{Refusal, claim_name, may_name, node::last_copy, not_found, refuse_buried};
+use super::{Refusal, claim_name, difference, may_name, node::last_copy, not_found, refuse_buried};
 use crate::World;
 
 pub(super) fn create(
@@ -18,20 +18,65 @@ pub(super) fn create(
     validate::labels("meta.labels", labels)?;
     spec.validate()?;
     if let Some(view) = world.pools.get(&id) {
-        let same = view.record.meta.name == name && view.record.spec == *spec;
-        let why = format!("pool {id} exists with another spec");
-        return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
+        return repeated(world, &view.record, name, labels, spec);
     }
     refuse_buried(world, &id, |buried| matches!(buried, Buried::Pool { pool } if *pool == id))?;
     let node = world.node(spec.node).ok_or_else(|| not_found(world, &Key::Node(spec.node)))?;
     if node.record.spec.forgotten {
         return Err(Refusal::Conflict { why: format!("node {} is being forgotten", spec.node) });
     }
+    refuse_unrecorded(world, id, spec)?;
     let mut meta = Meta::new(id, name, world.now);
     meta.labels.clone_from(labels);
     let pool = Pool { meta, spec: spec.clone(), layout: PoolLayout::default() };
     let txn = Txn::default().put(Key::Pool(id), Record::Pool(pool.into()), model::Revision::ZERO);
     claim_name(world, txn, "pool", name, &id)
+}
+
+/// A repeated create succeeds if it asks for the same. It never changes what is there.
+fn repeated(
+    world: &World,
+    old: &Pool,
+    name: &str,
+    labels: &Labels,
+    spec: &PoolSpec,
+) -> Result<Txn, Refusal> {
+    let (what, spec_now) = (format!("pool {}", old.meta.name), &old.spec);
+    if spec_now.deleting || spec_now.forgotten {
+        let how = if spec_now.deleting { "deleted" } else { "forgotten" };
+        return Err(Refusal::Conflict {
+            why: format!("{what} is being {how}: wait until it is gone"),
+        });
+    }
+    let differences = difference::of_pool(world, old, name, labels, spec);
+    if differences.is_empty() {
+        return Ok(Txn::default());
+    }
+    let age = world.now.since(old.meta.created);
+    Err(Refusal::Exists { what, age, differences })
+}
+
+/// A disk of a node that was forgotten, or came from elsewhere, carries a pool that the engine has
+/// open: another one cannot be made there, and whoever asks must hear how to get it back.
+fn refuse_unrecorded(world: &World, id: PoolId, spec: &PoolSpec) -> Result<(), Refusal> {
+    let Some(node) = world.node(spec.node) else { return Ok(()) };
+    let on_disk = node.inventory.iter().flat_map(|inventory| &inventory.pools);
+    let found = on_disk.filter_map(|(found, seen)| Some((found, seen.carried.as_ref()?)));
+    for (found, carried) in
+        found.filter(|(found, _)| **found != id && !world.pools.contains_key(found))
+    {
+        let disk = spec.disks.iter().find(|disk| carried.spec.disks.contains(disk));
+        if let Some(disk) = disk {
+            let (old, node) = (&carried.meta.name, &node.record.meta.name);
+            let why = format!(
+                "disk {disk} of node {node} carries pool {old}, which is in no record: to take it \
+                 with what it holds, say the same with --id {found}; to overwrite it, stop the \
+                 engine of {node} and use `holdfast pool create` there"
+            );
+            return Err(Refusal::Conflict { why });
+        }
+    }
+    Ok(())
 }
 
 fn change(world: &World, id: PoolId, change: impl FnOnce(&mut PoolSpec)) -> Result<Txn, Refusal> {

@@ -1,10 +1,14 @@
 //! Requests about snapshots.
 
-use alloc::{collections::BTreeSet, format};
+use alloc::{
+    collections::BTreeSet,
+    format,
+    string::{String, ToString},
+};
 
 use model::{
     AttemptId, Buried, Extra, Invalid, Key, Meta, Record, Snapshot, SnapshotId, SnapshotLayout,
-    SnapshotSpec, Time, Txn, VolumeId, limits::SNAPSHOTS_PER_VOLUME_MAX, validate,
+    SnapshotSpec, SnapshotStage, Time, Txn, VolumeId, limits::SNAPSHOTS_PER_VOLUME_MAX, validate,
 };
 
 use super::{Refusal, claim_name, may_name, not_found, refuse_buried, volume};
@@ -20,9 +24,14 @@ pub(super) fn create(
 ) -> Result<Txn, Refusal> {
     validate::name("meta.name", name)?;
     if let Some(known) = world.snapshots.get(&id) {
-        let same = known.spec.volume == source && known.spec.attempt == attempt;
-        let why = format!("snapshot {id} exists with another spec");
-        return if same { Ok(Txn::default()) } else { Err(Refusal::Conflict { why }) };
+        let same = known.spec.volume == source
+            && known.spec.attempt == attempt
+            && known.meta.name == name
+            && !known.spec.deleting;
+        return if same { Ok(Txn::default()) } else { Err(taken(world, known)) };
+    }
+    if let Some(known) = named(world, name) {
+        return Err(taken(world, known));
     }
     refuse_buried(
         world,
@@ -44,6 +53,35 @@ pub(super) fn create(
         .put(Key::Snapshot(id), Record::Snapshot(record.into()), model::Revision::ZERO)
         .guard(model::Compare::at(Key::Volume(source), view.record.meta.revision));
     claim_name(world, txn, "snapshot", name, &id)
+}
+
+fn named<'a>(world: &'a World, name: &str) -> Option<&'a Snapshot> {
+    let id = world.names.get(&("snapshot".to_string(), name.to_string()))?;
+    world.snapshots.get(&id.parse().ok()?)
+}
+
+/// Of a name that another snapshot has: whoever takes one every night under the same name must hear
+/// that none was taken.
+fn taken(world: &World, known: &Snapshot) -> Refusal {
+    let name = &known.meta.name;
+    let volume = world.volume(known.spec.volume).map(|view| view.record.meta.name.clone());
+    let volume = volume.unwrap_or_else(|| known.spec.volume.to_string());
+    let age = world.now.since(known.meta.created);
+    let (state, next) = match &known.layout.stage {
+        _ if known.spec.deleting => ("is being deleted", String::from("wait until it is gone")),
+        SnapshotStage::Ready => ("was taken", again(name)),
+        SnapshotStage::Taking => ("is being taken", again(name)),
+        SnapshotStage::Failed { .. } => ("failed", again(name)),
+    };
+    let why = format!(
+        "the name {name:?} is taken, and no snapshot was made: snapshot {name} of volume {volume} \
+         {state}, asked for {age} ago; {next}"
+    );
+    Refusal::Conflict { why }
+}
+
+fn again(name: &str) -> String {
+    format!("give each snapshot a name of its own, or `holdfast delete snapshot {name}` first")
 }
 
 pub(super) fn delete(world: &World, id: SnapshotId) -> Result<Txn, Refusal> {

@@ -8,7 +8,9 @@ use model::{
     TargetStage, Txn, Volume, VolumeId, VolumeLayout, VolumeSpec, validate,
 };
 
-use super::{Drill, Refusal, claim_name, may_name, not_found, refuse_buried, refuse_unreadable};
+use super::{
+    Drill, Refusal, claim_name, difference, may_name, not_found, refuse_buried, refuse_unreadable,
+};
 use crate::{
     World, mint,
     placement::{self, Ask},
@@ -50,7 +52,7 @@ pub(super) fn create(
     spec.validate()?;
     refuse_given(spec)?;
     if let Some(view) = world.volume(id) {
-        return repeated(view, name, spec);
+        return repeated(world, view, name, labels, spec);
     }
     let is_it = |buried: &Buried| matches!(buried, Buried::Target { volume, .. } if *volume == id);
     refuse_buried(world, &id, is_it)?;
@@ -108,19 +110,21 @@ fn refuse_given(spec: &VolumeSpec) -> Result<(), Invalid> {
     })
 }
 
-/// A repeated create succeeds if it asks for the same.
-fn repeated(view: &VolumeView, name: &str, spec: &VolumeSpec) -> Result<Txn, Refusal> {
-    let old = &view.record.spec;
-    let same = view.record.meta.name == name
-        && !old.deleting
-        && (old.size, old.replicas, old.thin, old.origin)
-            == (spec.size, spec.replicas, spec.thin, spec.origin)
-        && (&old.topology, &old.affinity_group) == (&spec.topology, &spec.affinity_group);
-    if same {
+/// A repeated create succeeds if it asks for the same. It never changes what is there.
+fn repeated(
+    world: &World,
+    view: &VolumeView,
+    name: &str,
+    labels: &Labels,
+    spec: &VolumeSpec,
+) -> Result<Txn, Refusal> {
+    let old = &get(world, view.record.meta.id)?.record;
+    let differences = difference::of_volume(old, name, labels, spec);
+    if differences.is_empty() {
         return Ok(Txn::default());
     }
-    let why = format!("volume {} exists with another spec", view.record.meta.id);
-    Err(Refusal::Conflict { why })
+    let age = world.now.since(old.meta.created);
+    Err(Refusal::Exists { what: format!("volume {}", old.meta.name), age, differences })
 }
 
 /// The pools that hold the snapshot a volume starts from.
@@ -147,6 +151,41 @@ fn origin_pools(
         return Err(Refusal::Impossible { why });
     }
     Ok(pools)
+}
+
+/// The hosts that were given a volume: they are published to, or mount it. One that was told to
+/// leave has it no longer, whether or not it has answered.
+pub fn volume_users(volume: &Volume) -> BTreeSet<HostId> {
+    let spec = &volume.spec;
+    let published = spec.publish.iter().filter(|publish| {
+        // A failed attempt was withdrawn.
+        !matches!(&volume.layout.publication,
+            model::Publication::Failed { attempt, .. } if *attempt == publish.attempt)
+    });
+    let published = published.flat_map(|publish| &publish.hosts);
+    published.chain(spec.share.iter().flat_map(|share| &share.consumers)).copied().collect()
+}
+
+/// Their data would be destroyed under them.
+pub(super) fn refuse_users(world: &World, view: &VolumeView) -> Result<(), Refusal> {
+    let hosts = volume_users(&view.record);
+    let Some(first) = hosts.first() else { return Ok(()) };
+    let named = |host: &HostId| {
+        world.hosts.get(host).map_or_else(|| host.to_string(), |v| v.record.meta.name.clone())
+    };
+    let (name, first) = (&view.record.meta.name, named(first));
+    let how = if view.record.spec.share.is_some() {
+        format!("`holdfast share {name}`, which ends its share,")
+    } else {
+        format!("`holdfast unpublish {name} --host {first}`")
+    };
+    let all: Vec<_> = hosts.iter().map(|host| format!("host {}", named(host))).collect();
+    let by = format!(
+        "{}, which has volume {name}: {how} first, or delete it with --force, which destroys its \
+         data under that host",
+        all.join(", ")
+    );
+    Err(Refusal::InUse { by })
 }
 
 pub(super) fn delete(world: &World, id: VolumeId, with_snapshots: bool) -> Result<Txn, Refusal> {

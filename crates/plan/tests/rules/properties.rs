@@ -185,7 +185,7 @@ fn disturb(lab: &mut Lab, random: &mut Random) {
             }
             .into(),
         },
-        Request::DeleteVolume { volume, with_snapshots: true },
+        Request::DeleteVolume { volume, with_snapshots: true, force: true },
     ];
     for request in requests {
         // A forgotten node may take the last copy of a snapshot along, and no rule says so yet.

@@ -78,7 +78,12 @@ fn a_volume_is_created_once_and_only_where_it_fits() {
     );
     let there = format!("{TWO} volume v 1G x2: a1, b1");
     check(&there, create("v", spec(1, 2)), "");
-    check(&there, create("v", spec(2, 2)), "conflict: volume v exists with another spec");
+    check(
+        &there,
+        create("v", spec(2, 1)),
+        "volume v exists, made 16 min ago, and is not as asked for: replicas 2, not 1; size 1 GiB, \
+         not 2 GiB; it was left as it is",
+    );
     let named = |scene: &Scene| Request::CreateVolume {
         id: scene.names.volume("other"),
         name: "v".into(),
@@ -89,7 +94,7 @@ fn a_volume_is_created_once_and_only_where_it_fits() {
     check(
         &format!("{TWO} volume v 1G x2 deleting: a1, b1"),
         create("v", spec(1, 2)),
-        "conflict: volume v exists with another spec",
+        "conflict: volume v is being deleted",
     );
 }
 
@@ -292,6 +297,7 @@ fn a_deletion_is_accepted_at_once_and_frees_the_name() {
         move |scene: &Scene| Request::DeleteVolume {
             volume: scene.names.volume("v"),
             with_snapshots,
+            force: false,
         }
     };
     let there = format!("{TWO} volume v 1G x2: a1, b1");
@@ -308,6 +314,19 @@ fn a_deletion_is_accepted_at_once_and_frees_the_name() {
     );
     check(&format!("{TWO} volume v 1G x2 deleting: a1, b1"), delete(false), "");
     check(TWO, delete(false), "there is no volume v");
+    let by_force = |scene: &Scene| Request::DeleteVolume {
+        volume: scene.names.volume("v"),
+        with_snapshots: false,
+        force: true,
+    };
+    let used = format!("{TWO} volume v 1G x2 epoch=1 publish=h attempt=t: a1, b1");
+    check(
+        &used,
+        delete(false),
+        "in use by host h, which has volume v: `holdfast unpublish v --host h` first, or delete it \
+         with --force, which destroys its data under that host",
+    );
+    check(&used, by_force, "put volume/v, delete name/volume/v");
 }
 
 #[test]
@@ -330,6 +349,20 @@ fn a_snapshot_is_asked_for_once_and_kept_while_a_clone_needs_it() {
         "spec.deadline: 0 ms from now is not allowed; it must be 1.0 s to 60 min from now",
     );
     check(&format!("{there} snapshot s of v: a1"), take(60), "");
+    let other = |scene: &Scene| Request::CreateSnapshot {
+        id: scene.names.snapshot("t"),
+        name: "s".into(),
+        volume: scene.names.volume("v"),
+        attempt: scene.names.attempt("t"),
+        deadline: scene.world.now + Millis::seconds(60),
+    };
+    check(
+        &format!("{there} snapshot s of v: a1"),
+        other,
+        "conflict: the name \"s\" is taken, and no snapshot was made: snapshot s of volume v was \
+         taken, asked for 16 min ago; give each snapshot a name of its own, or `holdfast delete \
+         snapshot s` first",
+    );
     check(&format!("{there} snapshot s of v: a1"), delete, "put snapshot/s");
     check(&format!("{there} snapshot s of v deleting: a1"), delete, "");
     check(&there, delete, "there is no snapshot s");
@@ -370,17 +403,29 @@ fn a_pool_is_created_on_a_known_node_that_stays() {
     check("node a", create("/dev/a2"), "put pool/a2, put name/pool/a2");
     check("node a", create("a2"), "spec.disks: \"a2\" is not allowed; it must be an absolute path");
     check("node a; pool a2", create("/dev/a2"), "");
-    check("node a; pool a2", create("/dev/x"), "conflict: pool a2 exists with another spec");
+    check(
+        "node a; pool a2",
+        create("/dev/x"),
+        "pool a2 exists, made 16 min ago, and is not as asked for: disks /dev/a2, not /dev/x; it \
+         was left as it is",
+    );
+    check(
+        "node a; pool a2 deleting",
+        create("/dev/a2"),
+        "conflict: pool a2 is being deleted: wait until it is gone",
+    );
     check("node b", create("/dev/a2"), "there is no node a");
     check("node a forgotten", create("/dev/a2"), "conflict: node a is being forgotten");
 }
 
-/// OP-2: refused with the impact while it holds a last copy.
+const LOST: &str = "node a dead gone=1s; node b; pool a1 b1 100G;";
+
+/// OP-2: refused while it is alive, and with the impact while it holds a last copy.
 #[test]
 fn hardware_with_a_last_copy_is_not_forgotten() {
     let node = |scene: &Scene| Request::ForgetNode { node: scene.names.node("a") };
     let pool = |scene: &Scene| Request::ForgetPool { pool: scene.names.pool("a1") };
-    let last = format!("{TWO} volume v 1G x2 epoch=1: a1, b1 faulted");
+    let last = format!("{LOST} volume v 1G x2 epoch=1: a1, b1 faulted");
     check(
         &last,
         node,
@@ -394,21 +439,34 @@ fn hardware_with_a_last_copy_is_not_forgotten() {
              delete it, first",
     );
     check(
-        &format!("{TWO} volume v 1G x1 epoch=1: a1, b1 retiring"),
+        &format!("{LOST} volume v 1G x1 epoch=1: a1, b1 retiring"),
         node,
         "node a holds the last healthy copy of volume v; promote another copy of it, or \
              delete it, first",
     );
-    let other = format!("{TWO} volume v 1G x2 epoch=1: a1, b1");
+    let other = format!("{LOST} volume v 1G x2 epoch=1: a1, b1");
     check(&other, node, "put node/a");
     check(&other, pool, "put pool/a1");
     check(
-        "node a b; pool a1; pool b1 forgotten; volume v 1G x2: a1, b1",
+        "node a dead; node b; pool a1; pool b1 forgotten; volume v 1G x2: a1, b1",
         node,
         "node a holds the last healthy copy of volume v; promote another copy of it, or \
              delete it, first",
     );
-    check("node a; pool a1; volume v 1G x1 deleting: a1", node, "put node/a");
+    check("node a dead; pool a1; volume v 1G x1 deleting: a1", node, "put node/a");
+    check(
+        "node a; pool a1",
+        node,
+        "node a is alive: its engine reports to the controllers, and only a machine that \
+         will never return is forgotten; to take it out of the cluster, `holdfast drain a`, \
+         stop its engine, then forget it",
+    );
+    check(
+        "node a unknown; pool a1",
+        node,
+        "it is not known yet whether node a is alive: the controller has not waited for it long \
+         enough; ask again in a few seconds",
+    );
 }
 
 /// HA-8: cordon and drain are set, cancelled and repeated.

@@ -81,7 +81,8 @@ fn nothing_is_forgotten_or_deleted_that_an_unreadable_volume_may_use() {
     let node = |scene: &Scene| Request::ForgetNode { node: scene.names.node("a") };
     let pool = |scene: &Scene| Request::ForgetPool { pool: scene.names.pool("a1") };
     let delete = |scene: &Scene| Request::DeletePool { pool: scene.names.pool("c1") };
-    let text = format!("{V}: a1, b1; node c; pool c1");
+    let v = V.replacen("node a b", "node a dead; node b", 1);
+    let text = format!("{v}: a1, b1; node c; pool c1");
     for word in ["unread", "quarantined"] {
         let text = format!("{text}; {word} volume v");
         refused(&text, node, "volume/v");
@@ -200,7 +201,7 @@ fn a_volume_is_not_deleted_over_a_snapshot_that_cannot_be_read() {
     let delete = |with_snapshots| {
         move |scene: &Scene| {
             let volume = scene.names.volume("v");
-            Request::DeleteVolume { volume, with_snapshots }
+            Request::DeleteVolume { volume, with_snapshots, force: false }
         }
     };
     let text = format!("{V}: a1, b1; snapshot s of v: a1, b1; unread snapshot s");

@@ -47,6 +47,28 @@ async fn a_volume_is_made_once_however_often_it_is_put() {
     assert_eq!((&*problem.code, problem.errors[0].field.as_str()), ("conflict", "spec.thin"));
 }
 
+/// LC-7: `If-None-Match: *` makes a thing or leaves it as it is, and says which.
+#[tokio::test]
+async fn a_create_makes_a_volume_or_leaves_it_as_it_is() {
+    let server = Bench::new(SCENE).start().await;
+    let create = |name: &'static str, put: VolumePut| {
+        let client = server.client.clone();
+        async move { client.create::<_, VolumeShown>(&format!("/v1/volumes/{name}"), &put).await }
+    };
+    done(create("w", put(1, 3)).await);
+    let again = create("w", put(1, 3)).await;
+    assert!(matches!(again, Ok(Answer::Unchanged(_))), "{again:?}");
+    let problem = refused(create("w", put(2, 1)).await);
+    assert_eq!((&*problem.code, problem.status), ("exists", 409));
+    let named: Vec<&str> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(named, ["spec.replicas", "spec.size"]);
+    assert_eq!(problem.errors[0].detail, "it is 3, not 1");
+    let other = VolumePut { id: Some(model::VolumeId::from_u128(9)), ..put(1, 3) };
+    assert_eq!(&*refused(create("w", other).await).code, "name-taken");
+    let shown: VolumeShown = server.client.get("/v1/volumes/w").await.unwrap();
+    assert_eq!((shown.volume.spec.replicas, shown.volume.spec.size), (3, Bytes::gib(1)));
+}
+
 /// LC-7: a stale revision of the spec is told from one that is not.
 #[tokio::test]
 async fn a_change_on_a_stale_revision_is_refused() {
@@ -133,8 +155,11 @@ async fn pools_and_snapshots_are_made_and_deleted() {
     let shown: SnapshotShown =
         done(server.client.change(Method::PUT, path, None, Some(&body)).await);
     assert_eq!((shown.volume.as_str(), shown.status.health), ("v", Health::Healthy));
+    let again = server.client.change::<_, Value>(Method::PUT, path, None, Some(&body)).await;
+    assert_eq!(&*refused(again).code, "conflict");
+    let same = SnapshotPut { attempt: Some(shown.snapshot.spec.attempt), ..body };
     let again: SnapshotShown =
-        done(server.client.change(Method::PUT, path, None, Some(&body)).await);
+        done(server.client.change(Method::PUT, path, None, Some(&same)).await);
     assert_eq!(again.snapshot.meta.id, shown.snapshot.meta.id);
     let path = "/v1/snapshots/s1?wait=gone";
     let gone = server.client.change::<(), SnapshotShown>(Method::DELETE, path, None, None).await;
@@ -170,7 +195,12 @@ async fn a_node_is_cordoned_drained_and_taken_back() {
 /// OP-2 in part: the preview says which volumes lose a copy, and nothing is done.
 #[tokio::test]
 async fn a_dry_run_tells_steps_and_impact_and_does_nothing() {
-    let server = Bench::new(SCENE).start().await;
+    let server = Bench::new(
+        "node a dead gone=1s; node b c; pool a1 b1 c1 100G; \
+         volume v 10G x2: a1 healthy, b1 healthy",
+    )
+    .start()
+    .await;
     let path = "/v1/nodes/a/forget?dry-run=true";
     let preview = server.client.change::<(), NodeShown>(Method::POST, path, None, None).await;
     let Ok(Answer::Preview(preview)) = preview else { panic!("no preview: {preview:?}") };

@@ -1,6 +1,7 @@
 //! The API on a laboratory: the real rules, and machines that do as they are told at once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod browsers;
 mod changes;
 mod reads;
 mod standby;

@@ -30,7 +30,8 @@ async fn controller_with(keyring: Option<Keyring>) -> (SocketAddr, mpsc::Receive
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (heard, hearing) = mpsc::channel(16);
-    tokio::spawn(serve(Door { listener, keyring }, Arc::new(Direct(store)), heard));
+    let memberships = move |_: &Hello, _: Option<&Peer>| Direct(store.clone());
+    tokio::spawn(serve(Door { listener, keyring }, memberships, heard));
     (address, hearing)
 }
 
@@ -58,7 +59,7 @@ async fn an_engine_that_hangs_up_is_heard_at_once() {
     let (address, mut hearing) = controller().await;
     let (incoming, mut outgoing) = dial(address).await;
     outgoing.send(&hello()).await.unwrap();
-    assert!(matches!(next(&mut hearing).await, What::Opened { .. }));
+    let What::Opened { to: _held, .. } = next(&mut hearing).await else { panic!("no engine") };
     outgoing.send(&ToController::Heartbeat).await.unwrap();
     assert!(matches!(next(&mut hearing).await, What::Heartbeat));
     drop((incoming, outgoing));
@@ -80,7 +81,7 @@ async fn a_membership_record_is_read_and_swapped_through_the_controller() {
     let (address, mut hearing) = controller().await;
     let (mut incoming, mut outgoing) = dial(address).await;
     outgoing.send(&hello()).await.unwrap();
-    assert!(matches!(next(&mut hearing).await, What::Opened { .. }));
+    let What::Opened { to: _held, .. } = next(&mut hearing).await else { panic!("no engine") };
     let ask = MembershipAsk::Read { volume: VOLUME };
     outgoing.send(&ToController::Ask { call: 1, ask }).await.unwrap();
     let Some(ToEngine::Answer { call: 1, answer: MembershipAnswer::Read(Ok(Some(found))) }) =
@@ -100,6 +101,22 @@ async fn a_membership_record_is_read_and_swapped_through_the_controller() {
         };
         assert_eq!((of, answer.is_ok()), (call, works));
     }
+}
+
+/// M-34 in part: a session that the controller lets go ends, and answers nothing before.
+#[tokio::test]
+async fn an_engine_that_the_controller_lets_go_is_hung_up_on() {
+    let (address, mut hearing) = controller().await;
+    let (mut incoming, mut outgoing) = dial(address).await;
+    outgoing.send(&hello()).await.unwrap();
+    let What::Opened { to, .. } = next(&mut hearing).await else { panic!("no engine") };
+    to.send(ToEngine::Refused { reason: "another".into() }).await.unwrap();
+    drop(to);
+    let ask = MembershipAsk::Read { volume: VOLUME };
+    outgoing.send(&ToController::Ask { call: 1, ask }).await.unwrap();
+    let refused = Some(ToEngine::Refused { reason: "another".into() });
+    assert_eq!(incoming.next().await.unwrap(), refused);
+    assert!(matches!(incoming.next().await, Ok(None) | Err(_)));
 }
 
 fn host_hello() -> ToController {

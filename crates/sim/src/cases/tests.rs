@@ -36,3 +36,15 @@ fn every_case_says_first_what_it_shows() {
         assert!(ends, "{} expects nothing when all has settled", case.name);
     }
 }
+
+/// ST-5, M-34 in part: the mutant `AskUnchecked`, a controller that answers an engine whatever it
+/// asks, is noticed where an engine lies.
+#[test]
+fn a_controller_that_asks_nobody_who_they_are_is_caught_by_a_lie() {
+    let name = "an_engine_lies_about_membership";
+    let case = cases().iter().find(|case| case.name == name).unwrap();
+    assert_eq!(case.run(None, Options::default()).unwrap().failure, None);
+    let mutant = Options { asks_unchecked: true, ..Options::default() };
+    let failure = case.run(None, mutant).unwrap().failure.expect("it is not caught");
+    assert_eq!(failure.promise, "membership_owner", "{failure:?}");
+}

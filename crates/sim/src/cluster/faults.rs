@@ -1,11 +1,13 @@
 //! Making a fault of a script happen, and undoing it when its time is over.
 
-use model::{Key, Millis, NodeId, PoolId};
-use ports::{LeaseRequest, Txn, Write};
+use std::rc::Rc;
+
+use model::{Key, Millis, NodeId, PoolId, Record, VolumeId};
+use ports::{Compare, Expect, LeaseRequest, Txn, Write};
 
 use super::{Cluster, Item, Running};
 use crate::{
-    Fault, Hardware, Party,
+    Call, Caller, Fault, Hardware, Message, Party, StoreOp,
     fakes::{
         disk::{Condition, Disk},
         store::Outage,
@@ -77,6 +79,7 @@ impl Cluster {
             Fault::HangDisk { pool, span } => self.hang(names::pool(pool), *span),
             Fault::SwapDisk { pool } => self.swap(names::pool(pool)),
             Fault::Garble { kind, label, span } => self.garble(kind, label, *span),
+            Fault::Lie { node, volume } => self.lie(names::node(node), names::volume(volume)),
             other => self.inject_in_store(other),
         }
     }
@@ -231,6 +234,42 @@ impl Cluster {
         }
         self.write_store(key.clone(), b"{ not what it was".to_vec());
         self.undo_in(span, Undo::Repair { key, value });
+    }
+
+    /// Somebody with this engine's certificate says that one replica alone is healthy, in the name
+    /// of the record's owner and in its own.
+    fn lie(&mut self, node: NodeId, volume: VolumeId) {
+        let Some(instance) = self
+            .nodes
+            .get(&node)
+            .and_then(|machine| machine.engine.as_ref().map(|engine| engine.instance))
+        else {
+            return;
+        };
+        let key = Key::Membership(volume);
+        let text = key.to_string();
+        let Some(entry) = self.store.core.get(&text) else { return };
+        let Ok(Record::Membership(record)) = Record::decode(&key, &entry.value, entry.modified)
+        else {
+            return;
+        };
+        for owner in [record.owner, Some(instance), None] {
+            let mut lie = record.clone();
+            lie.owner = owner;
+            lie.roster = lie.roster.next();
+            lie.children.values_mut().skip(1).for_each(|healthy| *healthy = false);
+            let value = Record::Membership(lie).encode();
+            let op = StoreOp::Commit(Rc::new(Txn {
+                compares: vec![Compare {
+                    key: text.clone(),
+                    expect: Expect::ModifiedAt(record.revision),
+                }],
+                writes: vec![Write::Put { key: text.clone(), value, lease: None }],
+            }));
+            // It has no answer to wait for.
+            let call = Call { caller: Caller::Process { instance }, number: u64::MAX };
+            self.send(Party::Node(node), Party::Store, Message::ToStore { call, op });
+        }
     }
 
     fn write_store(&mut self, key: String, value: Vec<u8>) {

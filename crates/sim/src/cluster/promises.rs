@@ -65,7 +65,7 @@ impl Cluster {
     }
 
     fn author(&self, by: Option<Writer>, writes: &[Write]) -> Author {
-        let Some(Writer { party, guard }) = by else { return Author::Other };
+        let Some(Writer { party, guard, process }) = by else { return Author::Other };
         match (party, guard) {
             // A fault, or its repair.
             (Party::Store, _) => Author::Recovery,
@@ -73,7 +73,10 @@ impl Cluster {
             (Party::Controller(_), Some(created)) if self.may_lead(party) => {
                 Author::Leader { created }
             }
-            (Party::Node(_), _) => engine(writes, &self.promises.records),
+            (Party::Node(_), _) => match process {
+                Some(instance) => Author::Engine { instance },
+                None => engine(writes, &self.promises.records),
+            },
             _ => Author::Other,
         }
     }
@@ -176,7 +179,8 @@ fn is_recovery(writes: &[Write]) -> bool {
     })
 }
 
-/// The process that writes a membership record names itself in it, now or before.
+/// A model of an engine does not say which process it is: the one that the record names, now or
+/// before.
 fn engine(writes: &[Write], records: &invariants::Records) -> Author {
     let owner = writes.iter().find_map(|write| match write {
         Write::Put { key: Key::Membership(volume), value: Record::Membership(new), .. } => {

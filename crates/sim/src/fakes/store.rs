@@ -3,11 +3,14 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use model::{Millis, Revision, Time};
+use model::{InstanceId, Millis, Revision, Time};
 use ports::{Expect, StoreError, Txn, TxnOutcome};
 use store::memory::Core;
 
-use crate::{Call, Ctx, Message, Party, StoreAnswer, StoreOp, Watched};
+use crate::{
+    Call, Caller, Ctx, Message, Party, StoreAnswer, StoreOp, Watched,
+    membership_asks::MembershipQuestion,
+};
 
 #[derive(Debug, Default)]
 pub struct Store {
@@ -22,6 +25,8 @@ pub struct Store {
     watchers: BTreeMap<Party, Revision>,
     /// Who made each revision, until the judges have taken it.
     pub authors: BTreeMap<Revision, Writer>,
+    /// A mutant: engines' questions are answered whoever asks them.
+    pub asks_unchecked: bool,
 }
 
 /// Who wrote, and under which leader's key, if it named one.
@@ -29,6 +34,8 @@ pub struct Store {
 pub struct Writer {
     pub party: Party,
     pub guard: Option<Revision>,
+    /// The engine process, where it says.
+    pub process: Option<InstanceId>,
 }
 
 /// What is wrong with it just now.
@@ -38,6 +45,13 @@ pub enum Outage {
     Silent,
     /// Everything is refused at once.
     Refusing,
+}
+
+const fn process(caller: Caller) -> Option<InstanceId> {
+    match caller {
+        Caller::Process { instance } => Some(instance),
+        Caller::Controller | Caller::Target { .. } => None,
+    }
 }
 
 /// One backup per second for the last minutes.
@@ -50,10 +64,18 @@ impl Store {
         let answer = match self.outage {
             Some(Outage::Silent) => return,
             Some(Outage::Refusing) => StoreAnswer::Unavailable,
-            None => self.serve(ctx, from, op),
+            None if !self.is_allowed(from, call.caller, op) => StoreAnswer::Unavailable,
+            None => self.serve(ctx, (from, call.caller), op),
         };
         ctx.send(from, Message::FromStore { call, answer });
         self.push(ctx);
+    }
+
+    /// Engines reach the store through a controller, which judges what they ask.
+    fn is_allowed(&self, from: Party, caller: Caller, op: &StoreOp) -> bool {
+        let Party::Node(node) = from else { return true };
+        let question = MembershipQuestion { node, process: process(caller), op };
+        self.asks_unchecked || question.is_allowed(&self.core)
     }
 
     /// Leases that are over end, and watchers hear of it.
@@ -68,14 +90,19 @@ impl Store {
         Some(Time(u64::try_from(millis).unwrap_or(u64::MAX)))
     }
 
-    fn serve(&mut self, ctx: &mut Ctx<'_>, from: Party, op: &StoreOp) -> StoreAnswer {
+    fn serve(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        (from, caller): (Party, Caller),
+        op: &StoreOp,
+    ) -> StoreAnswer {
         match op {
             StoreOp::List => self.list(),
             StoreOp::Read(keys) => match self.core.read(keys) {
                 Ok((entries, revision)) => StoreAnswer::Read { entries, revision },
                 Err(_) => StoreAnswer::Unavailable,
             },
-            StoreOp::Commit(txn) => StoreAnswer::Committed(self.commit(from, txn)),
+            StoreOp::Commit(txn) => StoreAnswer::Committed(self.commit(from, process(caller), txn)),
             StoreOp::Lease(request) => {
                 StoreAnswer::Lease(self.core.lease(since_start(ctx.now), *request))
             }
@@ -89,14 +116,19 @@ impl Store {
         }
     }
 
-    fn commit(&mut self, party: Party, txn: &Txn) -> Result<TxnOutcome, StoreError> {
+    fn commit(
+        &mut self,
+        party: Party,
+        process: Option<InstanceId>,
+        txn: &Txn,
+    ) -> Result<TxnOutcome, StoreError> {
         let outcome = self.core.commit(txn);
         if let Ok(TxnOutcome::Committed { revision }) = &outcome {
             let guard = txn.compares.iter().find_map(|compare| match compare.expect {
                 Expect::CreatedAt(created) if compare.key == "leader" => Some(created),
                 _ => None,
             });
-            self.authors.insert(*revision, Writer { party, guard });
+            self.authors.insert(*revision, Writer { party, guard, process });
         }
         outcome
     }
@@ -150,7 +182,7 @@ impl Store {
 
     /// A write of the outside: of a fault, or of a test.
     pub fn write(&mut self, ctx: &mut Ctx<'_>, txn: &Txn) -> Result<TxnOutcome, StoreError> {
-        let outcome = self.commit(Party::Store, txn);
+        let outcome = self.commit(Party::Store, None, txn);
         self.push(ctx);
         outcome
     }

