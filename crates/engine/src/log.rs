@@ -56,6 +56,9 @@ fn target_notice(target: TargetKey, notice: &mirror::Notice) {
             info!(%volume, %replica, is_partial, "replica returned");
         }
         Notice::Admitted { replica } => info!(%volume, %replica, "replica healthy again"),
+        Notice::SetBack { replica } => {
+            warn!(%volume, %replica, "replica's disk was set back, it is copied whole");
+        }
         Notice::SelfFenced => warn!(%volume, %epoch, "target fenced by a higher epoch"),
         Notice::UnflushedLost => {
             warn!(%volume, "no replica was intact: writes that were not flushed may be gone");

@@ -43,6 +43,18 @@ pub enum Flaw {
     JoinUnrostered,
     /// Writes are acknowledged before the exclusion of who lacks them is recorded.
     AckBeforeExclusion,
+    /// A replica that has less than it once had is taken for what it was.
+    SetBackAccepted,
+    /// The same, if it had what it has in the time of the same target.
+    SetBackSameEpochAccepted,
+    /// Whoever fences a replica gives it the mark of a flush.
+    EvidenceErasedByFence,
+    /// The flush of a claim has a mark.
+    EvidenceErasedByFlush,
+    /// Regions are cleared without telling what has flushed them.
+    CleanUnproven,
+    /// The source of a recovery is any intact one, however little it has flushed.
+    SourceNotNewest,
 }
 
 impl Flaw {
@@ -66,6 +78,12 @@ impl Flaw {
         Self::JoinUnacknowledged,
         Self::JoinUnrostered,
         Self::AckBeforeExclusion,
+        Self::SetBackAccepted,
+        Self::SetBackSameEpochAccepted,
+        Self::EvidenceErasedByFence,
+        Self::EvidenceErasedByFlush,
+        Self::CleanUnproven,
+        Self::SourceNotNewest,
     ];
 }
 

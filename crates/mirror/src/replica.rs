@@ -67,6 +67,8 @@ pub struct Replica<D> {
     /// Writes that wait for such notes.
     held: VecDeque<Held<D>>,
     flushes: Flushes,
+    /// A target has counted on it since the import.
+    is_in_use: bool,
     is_faulted: bool,
     /// Sessions that only a flaw lets in: always none in the product.
     lingering: Vec<u64>,
@@ -87,6 +89,7 @@ enum What {
     Write {
         extent: Extent,
     },
+    /// Both parts of a flush: its mark, and what it makes durable.
     Flush,
     /// Regions are being marked for writes that wait.
     Mark,
@@ -127,6 +130,7 @@ impl<D: Clone> Replica<D> {
             marking: BTreeMap::new(),
             held: VecDeque::new(),
             flushes: Flushes::default(),
+            is_in_use: false,
             is_faulted: false,
             lingering: Vec::new(),
             flawed: Flawed::default(),
@@ -207,17 +211,22 @@ impl<D: Clone> Replica<D> {
                 self.write((session, tag), extent, op, out);
             }
             Request::Resync(piece) => self.resync((session, tag), piece, out),
-            Request::Flush => self.flush(session, tag, out),
-            Request::Roster { roster, members, absent, intact } => {
+            Request::Flush { mark } => self.flush(session, tag, mark, out),
+            Request::Roster { roster, members, absent, mut flushed, intact } => {
                 let intact = (intact || self.is_intact()).then_some(self.boot);
                 let absent = self.with_own_marks(absent);
-                self.note(by, Note::Roster { roster, members, absent, intact }, out);
+                flushed.remove(&self.id);
+                self.is_in_use = true;
+                self.note(by, Note::Roster { roster, members, absent, flushed, intact }, out);
             }
             Request::Absent { absent } => {
                 let absent = self.with_own_marks(absent);
                 self.note(by, Note::Absent { absent }, out);
             }
-            Request::Clean { regions } => self.clean(session, tag, regions, out),
+            Request::Clean { regions, mut flushed } => {
+                flushed.remove(&self.id);
+                self.clean(session, tag, Note::Clean { regions, flushed }, out);
+            }
             Request::Copied { peer, regions } => {
                 self.note(by, Note::Copied { peer, regions }, out);
             }
@@ -331,6 +340,7 @@ impl<D: Clone> Replica<D> {
             instance: self.instance,
             header: self.header.clone(),
             intact: self.is_intact(),
+            is_in_use: self.is_in_use,
             snapshots: self.snapshots.clone(),
         }
     }
@@ -345,7 +355,8 @@ impl<D: Clone> Replica<D> {
         doing.chain(held).flat_map(|extent| self.geometry.regions(extent)).collect()
     }
 
-    fn clean(&mut self, session: u64, tag: u64, regions: Vec<u64>, out: &mut Out<D>) {
+    fn clean(&mut self, session: u64, tag: u64, note: Note, out: &mut Out<D>) {
+        let Note::Clean { regions, .. } = &note else { return };
         let mut busy = self.in_flight();
         busy.merge(self.flushes.unflushed());
         let is_refused = regions.iter().any(|region| busy.contains(*region));
@@ -353,7 +364,7 @@ impl<D: Clone> Replica<D> {
             out.push(failed(session, tag, Fault::Refused));
             return;
         }
-        self.note(Some((session, tag)), Note::Clean { regions }, out);
+        self.note(Some((session, tag)), note, out);
     }
 
     /// The highest epoch that is durable and has no older command under way.

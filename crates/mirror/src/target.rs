@@ -37,7 +37,11 @@ mod snapshot;
 mod stop;
 mod write;
 
-use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeSet, VecDeque},
+    vec::Vec,
+};
 
 use block::Bitmap;
 use model::{
@@ -210,6 +214,9 @@ pub struct Target<D> {
     look_at: Time,
     copying: Option<Copying>,
     hosts: Hosts,
+    /// Flushes so far, and whether anything was written since the last one.
+    flushes: u64,
+    has_written: bool,
     /// What hosts want to have reserved, in turn; the first may be on its way to the store.
     reserving: VecDeque<Reserving>,
     /// Some read waits for a child or for a lease.
@@ -218,6 +225,8 @@ pub struct Target<D> {
     /// Snapshots of the config were not yet compared with those of the children.
     is_snapshot_due: bool,
     failed_snapshots: Vec<AttemptId>,
+    /// Everybody who counts holds them, and the record would tell if one were set back.
+    proven_snapshots: BTreeSet<AttemptId>,
     /// As told last.
     taken: TakenSnapshots,
     /// What [`Target::is_steady`] said when the last event was dealt with.
@@ -294,11 +303,15 @@ impl<D: Clone> Target<D> {
             look_at: now + seat.times.idle,
             copying: None,
             hosts: Hosts::default(),
+            flushes: 0,
+            // The first flush is that of the claim.
+            has_written: true,
             reserving: VecDeque::new(),
             has_idle_reads: false,
             freeze: None,
             is_snapshot_due: true,
             failed_snapshots: Vec::new(),
+            proven_snapshots: BTreeSet::new(),
             taken: TakenSnapshots::new(),
             is_resting: false,
             flawed: Flawed::default(),

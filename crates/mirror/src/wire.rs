@@ -6,7 +6,7 @@
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
 use block::{Durability, Extent};
-use model::{AttemptId, Epoch, InstanceId, ReplicaId, Roster, SnapshotId};
+use model::{AttemptId, Epoch, FlushMark, InstanceId, ReplicaId, Roster, SnapshotId};
 use pool::{Absent, FetchedPiece, Header};
 use serde::{Deserialize, Serialize};
 
@@ -38,22 +38,27 @@ pub enum Request<D> {
         extent: Extent,
         durability: Durability,
     },
-    Flush,
-    /// The membership changed. `absent` is whole. With `intact` the replica holds every
-    /// acknowledged write.
+    /// Of a replica that counts, or is copied to, with its mark.
+    Flush {
+        mark: Option<FlushMark>,
+    },
+    /// The membership changed. `absent` is whole, and so is `flushed`, of those that are healthy.
+    /// With `intact` the replica holds every acknowledged write.
     Roster {
         roster: Roster,
         members: BTreeMap<ReplicaId, bool>,
         absent: BTreeMap<ReplicaId, Absent>,
+        flushed: BTreeMap<ReplicaId, FlushMark>,
         intact: bool,
     },
     /// The absent peers, for a replica that is itself being copied to: its roster stays.
     Absent {
         absent: BTreeMap<ReplicaId, Absent>,
     },
-    /// These regions are equal on all replicas and flushed.
+    /// These regions are equal on all replicas, which have flushed this.
     Clean {
         regions: Vec<u64>,
+        flushed: BTreeMap<ReplicaId, FlushMark>,
     },
     /// These regions were copied to the peer and flushed there.
     Copied {
@@ -131,6 +136,9 @@ pub struct State {
     pub header: Header,
     /// Every acknowledged write that it took is still here.
     pub intact: bool,
+    /// A target has counted on it since its import: its disk was in use all the time, and not set
+    /// back.
+    pub is_in_use: bool,
     /// Oldest first.
     pub snapshots: Vec<Frozen>,
 }

@@ -59,7 +59,7 @@ pub use inventory::{
     ReplicaSeen, ShareSeen, SnapshotSeen, TargetHealth, TargetSeen,
 };
 pub use key::{Key, Subject, UnknownKey};
-pub use membership::{Membership, Reserved};
+pub use membership::{FlushMark, Membership, Reserved};
 pub use meta::{Extra, Labels, Meta};
 pub use names::{controller_range, nqn};
 pub use node::{Liveness, Node, NodeLayout, NodeSpec};

@@ -10,6 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, Extra, InstanceId, ReplicaId, Revision, Roster, VolumeId};
 
+/// A flush of a volume. A target numbers its flushes, and each target has a higher epoch than the
+/// one before: later ones are greater, for ever.
+///
+/// A replica makes the mark durable together with the flush. So one that has a lower mark than
+/// somebody knows of it was set back to an older image of its disk, and lacks what it once had.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct FlushMark {
+    pub epoch: Epoch,
+    /// Counted from one by the target of this epoch.
+    pub number: u64,
+}
+
+impl FlushMark {
+    /// Of a replica that no target ever flushed.
+    pub const NONE: Self = Self { epoch: Epoch::ZERO, number: 0 };
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Membership {
     pub volume: VolumeId,
@@ -30,6 +49,10 @@ pub struct Membership {
     pub unflushed_lost: bool,
     /// Every member, and whether it holds all acknowledged writes.
     pub children: BTreeMap<ReplicaId, bool>,
+    /// The last flush that each member is known to have made durable, as of this record: a healthy
+    /// one that has less was set back.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flushed: BTreeMap<ReplicaId, FlushMark>,
     /// What hosts have reserved: it goes with the volume wherever its target is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Reserved>,
@@ -60,6 +83,7 @@ impl Membership {
             resync_source: None,
             unflushed_lost: false,
             children: replicas.into_iter().map(|replica| (replica, true)).collect(),
+            flushed: BTreeMap::new(),
             reserved: None,
             revision: Revision::ZERO,
             extra: Extra::new(),
@@ -79,6 +103,11 @@ impl Membership {
 
     pub fn healthy(&self) -> impl Iterator<Item = ReplicaId> + '_ {
         self.children.keys().copied().filter(|replica| self.is_healthy(*replica))
+    }
+
+    /// The least that this copy must have flushed, if it was not set back.
+    pub fn flushed(&self, replica: ReplicaId) -> FlushMark {
+        self.flushed.get(&replica).copied().unwrap_or_default()
     }
 
     /// Recorded as holding every acknowledged write, whether or not a resync is under way.

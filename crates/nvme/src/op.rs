@@ -19,6 +19,10 @@ pub enum Op {
     },
     /// Everything answered before is durable when this is answered.
     Flush,
+    /// The same, between our own targets and replicas: the replica keeps its number.
+    NumberedFlush {
+        number: u64,
+    },
     Zero {
         extent: Extent,
         /// The space may be given back.
@@ -68,9 +72,11 @@ impl Op {
         use reservation::Access;
         match self {
             Self::Read { .. } | Self::Compare { .. } | Self::Verify { .. } => Access::Read,
-            Self::Write { .. } | Self::Flush | Self::Zero { .. } | Self::Deallocate { .. } => {
-                Access::Write
-            }
+            Self::Write { .. }
+            | Self::Flush
+            | Self::NumberedFlush { .. }
+            | Self::Zero { .. }
+            | Self::Deallocate { .. } => Access::Write,
             Self::Reservation(_) | Self::Vendor(_) | Self::Persist(_) => Access::Other,
         }
     }

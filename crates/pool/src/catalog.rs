@@ -19,7 +19,7 @@ use crate::{
     frame::{self, Magic, PAYLOAD},
     geometry::CLUSTER,
     map::{Holes, Map},
-    notes,
+    notes::{self, Layout},
     record::{self, Create, Frozen, LayerId, Record},
 };
 
@@ -296,11 +296,14 @@ impl Catalog {
     }
 }
 
+/// Beside whether it is thin: its header has the marks of flushes.
+const MARKED: u8 = 2;
+
 impl Replica {
     fn put(&self, out: &mut Vec<u8>) {
         put_uuid(out, self.volume.0);
         put_u32(out, self.layer);
-        put_u8(out, self.thin.into());
+        put_u8(out, u8::from(self.thin) | MARKED);
         record::put_birth(out, self.birth);
         put_u64(out, self.carried.0.0);
         put_bytes(out, &self.carried.1);
@@ -308,13 +311,19 @@ impl Replica {
     }
 
     fn read(input: &mut Input) -> Result<Self, Malformed> {
+        let (volume, layer) = (VolumeId(input.uuid()?), input.u32()?);
+        let (thin, layout) = match input.u8()? {
+            flags @ (0 | 1) => (flags == 1, Layout::Unmarked),
+            flags if flags & !1 == MARKED => (flags & 1 == 1, Layout::Marked),
+            _ => return Err(Malformed),
+        };
         Ok(Self {
-            volume: VolumeId(input.uuid()?),
-            layer: input.u32()?,
-            thin: input.bool()?,
+            volume,
+            layer,
+            thin,
             birth: record::birth(input)?,
             carried: (Revision(input.u64()?), input.bytes()?.into()),
-            header: notes::header(input)?,
+            header: notes::header(input, layout)?,
         })
     }
 }

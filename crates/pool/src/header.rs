@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use block::Bitmap;
-use model::{Epoch, ReplicaId, Roster};
+use model::{Epoch, FlushMark, ReplicaId, Roster};
 use serde::{Deserialize, Serialize};
 
 /// Of one replica. Changed only by notes, so that the journal and memory cannot disagree.
@@ -23,6 +23,11 @@ pub struct Header {
     pub dirty: Bitmap,
     /// Peers that are not healthy, and what they lack.
     pub absent: BTreeMap<ReplicaId, Absent>,
+    /// The last flush that a target counted on. It is noted before the flush is made, so that one
+    /// sync is enough for both.
+    pub flushed: FlushMark,
+    /// What healthy peers are known to have flushed: the evidence if one of them is set back.
+    pub peers: BTreeMap<ReplicaId, FlushMark>,
     /// NVMe reservations as their keeper encodes them: they outlive power loss with the data.
     pub reservations: Vec<u8>,
 }
@@ -37,6 +42,8 @@ pub struct Absent {
     /// The roster that the peer had when it left: it may come back for `regions` alone only if it
     /// still has this one.
     pub base: Roster,
+    /// The last flush that it had: with less it was set back, and lacks more than `regions`.
+    pub flushed: FlushMark,
     /// Regions that it may lack.
     pub regions: Bitmap,
 }
@@ -52,20 +59,24 @@ pub enum Note {
         roster: Roster,
         members: BTreeMap<ReplicaId, bool>,
         absent: BTreeMap<ReplicaId, Absent>,
+        /// What the healthy ones have flushed.
+        flushed: BTreeMap<ReplicaId, FlushMark>,
         intact: Option<Boot>,
     },
     /// Peers that are absent, told to a replica that is itself being copied to: its roster stays.
     Absent { absent: BTreeMap<ReplicaId, Absent> },
     /// About to be written to, and lacked by these peers.
     Dirty { regions: Vec<u64>, lacked_by: Vec<ReplicaId> },
-    /// Equal on all replicas again.
-    Clean { regions: Vec<u64> },
+    /// Equal on all replicas again, since they have flushed this.
+    Clean { regions: Vec<u64>, flushed: BTreeMap<ReplicaId, FlushMark> },
     /// Copied to this peer and flushed there.
     Copied { peer: ReplicaId, regions: Vec<u64> },
     /// The target stopped cleanly: everything is flushed, and equal on all healthy replicas.
     Stopped,
     /// The whole state of its NVMe reservations.
     Reservations { state: Vec<u8> },
+    /// The flush that begins now.
+    Flushed { mark: FlushMark },
 }
 
 impl Header {
@@ -78,12 +89,13 @@ impl Header {
     pub fn take(&mut self, note: &Note) {
         match note {
             Note::Fence { epoch } => self.epoch = self.epoch.max(*epoch),
-            Note::Roster { roster, members, absent, intact } => {
+            Note::Roster { roster, members, absent, flushed, intact } => {
                 self.roster = *roster;
                 self.clean = false;
                 self.intact = intact.or(self.intact);
                 self.members.clone_from(members);
                 self.absent.clone_from(absent);
+                self.peers.clone_from(flushed);
             }
             Note::Absent { absent } => self.absent.clone_from(absent),
             Note::Dirty { regions, lacked_by } => {
@@ -94,10 +106,11 @@ impl Header {
                     }
                 }
             }
-            Note::Clean { regions } => {
+            Note::Clean { regions, flushed } => {
                 for region in regions {
                     self.dirty.remove(*region);
                 }
+                self.peers.clone_from(flushed);
             }
             Note::Copied { peer, regions } => {
                 if let Some(absent) = self.absent.get_mut(peer) {
@@ -111,6 +124,7 @@ impl Header {
                 self.dirty = Bitmap::new();
             }
             Note::Reservations { state } => self.reservations.clone_from(state),
+            Note::Flushed { mark } => self.flushed = self.flushed.max(*mark),
         }
     }
 }

@@ -15,6 +15,10 @@ use crate::{
 pub(crate) const MAGIC: Magic = *b"HoldfPSB";
 const VERSION: u32 = 1;
 
+/// A feature that forbids any use by programs that do not know it: notes of flushes, and of what
+/// peers have flushed. Pools without it are read, and have it from the next superblock on.
+const FLUSH_MARKS: u32 = 1;
+
 /// Numbers that only count up never come near this, and can be counted on from it.
 const MOST: u64 = 1 << 62;
 
@@ -66,9 +70,9 @@ impl Superblock {
     pub fn encode(&self) -> Buffer {
         let mut out = Vec::new();
         put_u32(&mut out, VERSION);
-        // Features that may be ignored, that forbid any use, that forbid changing: none so far.
-        for _ in 0..3 {
-            put_u32(&mut out, 0);
+        // Features that may be ignored, that forbid any use, that forbid changing.
+        for features in [0, FLUSH_MARKS, 0] {
+            put_u32(&mut out, features);
         }
         put_u64(&mut out, self.incarnation);
         put_geometry(&mut out, &self.geometry);
@@ -93,7 +97,7 @@ impl Superblock {
         }
         let (_may_ignore, features) = (input.u32().map_err(absent)?, input.u32().map_err(absent)?);
         // Without knowing a feature that forbids changes we could only read; importing changes.
-        let features = features | input.u32().map_err(absent)?;
+        let features = (features & !FLUSH_MARKS) | input.u32().map_err(absent)?;
         if features != 0 {
             return Err(SuperblockError::Features { features });
         }

@@ -87,7 +87,9 @@ fn run_memory(places: &mut [Buffer], op: Op) -> Result<Reply, Status> {
             if is_same { Ok(Reply::Done) } else { Err(Code::CompareFailure.into()) }
         }
         Op::Flush | Op::Verify { .. } | Op::Persist(_) => Ok(Reply::Done),
-        Op::Reservation(_) | Op::Vendor(_) => Err(Code::InvalidOpcode.into()),
+        Op::NumberedFlush { .. } | Op::Reservation(_) | Op::Vendor(_) => {
+            Err(Code::InvalidOpcode.into())
+        }
     }
 }
 
@@ -101,7 +103,9 @@ fn run_nothing(zeros: &Buffer, op: &Op) -> Result<Reply, Status> {
             Ok(Reply::Data(zeros.slice(0..len)))
         }
         Op::Compare { .. } => Err(Code::CompareFailure.into()),
-        Op::Reservation(_) | Op::Vendor(_) => Err(Code::InvalidOpcode.into()),
+        Op::NumberedFlush { .. } | Op::Reservation(_) | Op::Vendor(_) => {
+            Err(Code::InvalidOpcode.into())
+        }
         _ => Ok(Reply::Done),
     }
 }
@@ -129,7 +133,9 @@ fn run_disk(disk: DiskId, op: Op) -> DeviceStep {
         Op::Deallocate { .. } | Op::Persist(_) | Op::Verify { .. } => {
             DeviceStep::Done(Ok(Reply::Done))
         }
-        Op::Compare { .. } | Op::Reservation(_) | Op::Vendor(_) => refused(Code::InvalidOpcode),
+        Op::Compare { .. } | Op::NumberedFlush { .. } | Op::Reservation(_) | Op::Vendor(_) => {
+            refused(Code::InvalidOpcode)
+        }
     }
 }
 

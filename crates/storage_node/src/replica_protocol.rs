@@ -155,11 +155,11 @@ pub(crate) fn fault(status: Status, epoch: model::Epoch) -> Fault {
 /// The same request for another kind of data, if it has none.
 fn without_data<A, B>(request: Request<A>) -> Option<Request<B>> {
     Some(match request {
-        Request::Roster { roster, members, absent, intact } => {
-            Request::Roster { roster, members, absent, intact }
+        Request::Roster { roster, members, absent, flushed, intact } => {
+            Request::Roster { roster, members, absent, flushed, intact }
         }
         Request::Absent { absent } => Request::Absent { absent },
-        Request::Clean { regions } => Request::Clean { regions },
+        Request::Clean { regions, flushed } => Request::Clean { regions, flushed },
         Request::Copied { peer, regions } => Request::Copied { peer, regions },
         Request::Snapshot(frozen) => Request::Snapshot(frozen),
         Request::SnapAbort { snapshot, attempt } => Request::SnapAbort { snapshot, attempt },

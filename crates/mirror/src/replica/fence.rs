@@ -1,7 +1,7 @@
 //! Who may change it: one session of the highest epoch, and nobody while older commands are under
 //! way.
 
-use model::Epoch;
+use model::{Epoch, FlushMark};
 use pool::Note;
 
 use super::{Out, Replica, ReplicaOutput, What, failed, io::Held};
@@ -60,6 +60,11 @@ impl<D: Clone> Replica<D> {
         }
         let note = Note::Fence { epoch };
         self.run_note(None, What::Fence, note, out);
+        // Flaw::EvidenceErasedByFence: a claim that is not committed must leave the mark as it was.
+        if self.flawed.leaves_out(Flaw::EvidenceErasedByFence) {
+            let mark = FlushMark { epoch, number: 1 };
+            self.run_note(None, What::Fence, Note::Flushed { mark }, out);
+        }
         false
     }
 

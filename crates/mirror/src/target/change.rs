@@ -59,6 +59,8 @@ pub(super) enum Cause {
     Told,
     /// What a host wants to have reserved.
     Reserve,
+    /// What those who hold a snapshot have flushed.
+    Snapshot,
     Stop,
     /// No commit: a returning peer needs everything.
     Full(Slot),
@@ -189,6 +191,7 @@ impl<D: Clone> Target<D> {
             }
             Cause::Stop => self.end(turn, Phase::Stopped),
             Cause::Reserve => self.reserve_committed(turn),
+            Cause::Snapshot => self.snapshot_proven(turn),
             Cause::Told | Cause::Full(_) => {}
         }
     }
@@ -202,10 +205,12 @@ impl<D: Clone> Target<D> {
             let is_intact = intact.contains(slot);
             let (roster, members) = (self.record.roster, self.record.children.clone());
             let absent = self.absences(slot);
+            let flushed = self.flush_marks();
             let Some(child) = self.children.get_mut(slot) else { continue };
             match child.stand {
                 Stand::Healthy if !self.lost.contains(slot) => {
-                    let request = Request::Roster { roster, members, absent, intact: is_intact };
+                    let intact = is_intact;
+                    let request = Request::Roster { roster, members, absent, flushed, intact };
                     child.send(turn, Purpose::Roster(roster), request);
                     waiting.insert(slot);
                 }
@@ -227,7 +232,10 @@ impl<D: Clone> Target<D> {
             *other != slot && !matches!(child.stand, Stand::Healthy | Stand::Joining)
         });
         others
-            .map(|(_, child)| (child.id, Absent { base: child.base, regions: child.missing() }))
+            .map(|(_, child)| {
+                let (base, flushed) = (child.base, child.known);
+                (child.id, Absent { base, flushed, regions: child.missing() })
+            })
             .collect()
     }
 

@@ -3,10 +3,10 @@
 use alloc::boxed::Box;
 
 use block::Bitmap;
-use model::{InstanceId, NodeId, ReplicaId, Roster, SnapshotId, Time};
+use model::{FlushMark, InstanceId, NodeId, ReplicaId, Roster, SnapshotId, Time};
 
 use super::{Output, Turn, flush::Flushes, images::Imaging};
-use crate::{Request, State, Times, in_flight::InFlight};
+use crate::{Flaw, Request, State, Times, flaw::Flawed, in_flight::InFlight};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Child<D> {
@@ -37,7 +37,12 @@ pub(super) struct Child<D> {
     pub(super) flushes: Flushes,
     /// The newest roster that it is known to have.
     pub(super) roster: Roster,
-    /// The roster that it had when it left: with this one it may return for `lacks` alone.
+    /// The last flush that it answered while it counted.
+    pub(super) flushed: FlushMark,
+    /// The least that it must have flushed when it is fenced: with less it was set back.
+    pub(super) known: FlushMark,
+    /// The roster that it had when it left: with this one, and all that is `known`, it may return
+    /// for `lacks` alone.
     pub(super) base: Roster,
     pub(super) is_full: bool,
     /// While it stands there.
@@ -145,6 +150,8 @@ impl<D> Child<D> {
             lacks,
             flushes: Flushes::default(),
             roster: Roster::ZERO,
+            flushed: FlushMark::NONE,
+            known: FlushMark::NONE,
             base: Roster::ZERO,
             is_full: false,
             imaging: None,
@@ -197,6 +204,19 @@ impl<D> Child<D> {
     /// A connection to it is of use.
     pub(super) fn is_wanted(&self) -> bool {
         matches!(self.stand, Stand::Healthy | Stand::Joining) || self.wish == Wish::Rebuild
+    }
+
+    /// It returned with less than it once had: its disk is an older image of itself.
+    pub(super) fn is_set_back(&self, flawed: Flawed) -> bool {
+        let found = self.state.as_ref().map_or(FlushMark::NONE, |state| state.header.flushed);
+        if flawed.leaves_out(Flaw::SetBackAccepted) {
+            return false;
+        }
+        // Flaw::SetBackSameEpochAccepted: images of one target's time are told apart by numbers.
+        if flawed.leaves_out(Flaw::SetBackSameEpochAccepted) {
+            return found.epoch < self.known.epoch;
+        }
+        self.state.is_some() && found < self.known
     }
 
     /// A copy of the region is still to be made.

@@ -4,9 +4,11 @@
 mod tests;
 
 use alloc::{collections::BTreeMap, vec::Vec};
+use core::cmp::Reverse;
 
 use block::Bitmap;
-use model::{Membership, ReplicaId, Roster};
+use model::{FlushMark, Membership, ReplicaId, Roster};
+use pool::Absent;
 
 use super::{
     Output, Phase, Target, Turn,
@@ -19,6 +21,10 @@ use crate::{
     Flaw,
     slots::{Slot, Slots},
 };
+
+/// Nobody else has what they lost: only a person can decide to go on without it.
+const ALL_SET_BACK: &str = "every healthy replica is on a disk that was set back to an older \
+     image: newer data was flushed; put the newer disk back, or promote a replica and lose it";
 
 impl<D: Clone> Target<D> {
     pub(super) fn record_read(&mut self, turn: &mut Turn<'_, D>, found: Membership) {
@@ -33,6 +39,7 @@ impl<D: Clone> Target<D> {
             return;
         }
         self.record = found;
+        self.gather_evidence();
         self.phase = Phase::Fencing { until: turn.now + self.times.fence };
     }
 
@@ -52,18 +59,43 @@ impl<D: Clone> Target<D> {
         }
     }
 
-    /// Fenced, recorded healthy, and a member ever since. One that knows no roster may lie on a
-    /// disk that was swapped: it counts only if nobody else knows more, because then nothing was
-    /// ever served.
+    /// The least that each replica must have flushed, by the record and by those that it calls
+    /// healthy: learnt anew with everyone who is fenced.
+    pub(super) fn gather_evidence(&mut self) {
+        let healthy = |child: &&Child<D>| self.record.is_recorded_healthy(child.id);
+        let states =
+            self.children.values().filter(healthy).filter_map(|child| child.state.as_ref());
+        let mut known = self.record.flushed.clone();
+        for (id, mark) in states.flat_map(|state| &state.header.peers) {
+            let entry = known.entry(*id).or_default();
+            *entry = (*entry).max(*mark);
+        }
+        for child in self.children.values_mut() {
+            // Also what it had when it was fenced before, by this very claim.
+            let found = child.state.as_ref().map(|state| state.header.flushed);
+            let known = known.get(&child.id).copied().max(found);
+            child.known = child.known.max(known.unwrap_or_default());
+        }
+    }
+
+    /// Fenced, recorded healthy, and a member ever since, with all that it ever flushed. One that
+    /// knows of no target may lie on a disk that was swapped: it counts only if nobody else knows
+    /// more, because then nothing was ever served.
     fn fenced_healthy(&self) -> Slots {
         let fenced = |child: &Child<D>| {
-            child.is_open() && child.state.is_some() && self.record.is_recorded_healthy(child.id)
+            child.is_open()
+                && child.state.is_some()
+                && self.record.is_recorded_healthy(child.id)
+                && !child.is_set_back(self.flawed)
         };
         let all: Slots = self.slots_where(fenced).into_iter().collect();
         if self.record.is_unclaimed() {
             return all;
         }
-        let is_blank = |child: &Child<D>| child.roster == Roster::ZERO;
+        let is_blank = |child: &Child<D>| {
+            let flushed = child.state.as_ref().map(|state| state.header.flushed);
+            child.roster == Roster::ZERO && flushed.unwrap_or_default() == FlushMark::NONE
+        };
         let members = self.slots_where(|child| fenced(child) && !is_blank(child));
         let members: Slots = members.into_iter().collect();
         if members.is_empty() && self.has_fenced_all(all) { all } else { members }
@@ -74,6 +106,10 @@ impl<D: Clone> Target<D> {
             return;
         }
         let fenced = self.fenced_healthy();
+        if fenced.is_empty() && self.is_everyone_set_back() {
+            self.fail(turn, ALL_SET_BACK);
+            return;
+        }
         let has_source = self
             .record
             .resync_source
@@ -96,6 +132,15 @@ impl<D: Clone> Target<D> {
         for slot in fenced.iter() {
             self.flush_child(turn, slot, Waiter::Claim);
         }
+    }
+
+    /// Every replica that could be claimed was reached, and is an older image of itself.
+    fn is_everyone_set_back(&self) -> bool {
+        let is_healthy = |id: &ReplicaId| self.record.is_healthy(*id);
+        let child = |id: &ReplicaId| self.children.get(self.slot_of(*id)?);
+        let mut healthy = self.record.children.keys().filter(|id| is_healthy(id)).peekable();
+        healthy.peek().is_some()
+            && healthy.all(|id| child(id).is_some_and(|child| child.is_set_back(self.flawed)))
     }
 
     fn has_fenced_all(&self, fenced: Slots) -> bool {
@@ -158,6 +203,10 @@ impl<D: Clone> Target<D> {
         for (id, healthy) in &mut wanted.children {
             *healthy &= self.slot_of(*id).is_some_and(|slot| fenced.contains(slot));
         }
+        for child in self.children.values() {
+            let flushed = wanted.flushed.entry(child.id).or_default();
+            *flushed = (*flushed).max(child.known);
+        }
         wanted.owner = Some(self.instance);
         wanted.roster = self.highest_roster().max(wanted.roster).next();
         if !wanted.clean {
@@ -200,8 +249,19 @@ impl<D: Clone> Target<D> {
             // Flaw::SourceNotIntact: acknowledged writes are overwritten by their past.
             intact != self.flawed.leaves_out(Flaw::SourceNotIntact)
         };
-        able.min_by_key(|(_, child)| (!is_intact(child), child.node != self.node))
-            .map(|(slot, _)| slot)
+        // Whoever flushed most has all that was flushed. One that was in use until now was not set
+        // back; of the others those who seem intact may still be older images, which only what the
+        // rest has flushed tells.
+        // Flaw::SourceNotNewest: an older image overwrites what was flushed since.
+        let is_blind = self.flawed.leaves_out(Flaw::SourceNotNewest);
+        let key = |child: &Child<D>| {
+            let state = child.state.as_ref();
+            let is_in_use = state.is_some_and(|state| state.is_in_use) && is_intact(child);
+            let flushed = state.map_or(FlushMark::NONE, |state| state.header.flushed);
+            let flushed = if is_blind { FlushMark::NONE } else { flushed };
+            (!is_in_use, Reverse(flushed), !is_intact(child), child.node != self.node)
+        };
+        able.min_by_key(|(_, child)| key(child)).map(|(slot, _)| slot)
     }
 
     fn highest_roster(&self) -> Roster {
@@ -230,15 +290,20 @@ impl<D: Clone> Target<D> {
         for (slot, child) in self.children.iter_mut() {
             if fenced.contains(slot) {
                 child.stand = Stand::Healthy;
+                let found = child.state.as_ref().map(|state| state.header.flushed);
+                child.flushed = child.known.max(found.unwrap_or_default());
                 child.prev = dirty.clone();
                 let is_source = !is_recovering || source == Some(child.id);
                 child.lacks = if is_source { Bitmap::new() } else { dirty.clone() };
             } else if before.is_recorded_healthy(child.id) {
+                // One that was set back is found out again when it is greeted: `known` stays.
                 (child.base, child.lacks) = (base, dirty.clone());
-            } else if let Some((base, regions)) = absences.get(&child.id) {
-                (child.base, child.lacks) = (*base, regions.clone());
+            } else if let Some(absent) = absences.get(&child.id) {
+                (child.base, child.known) = (absent.base, absent.flushed);
+                child.lacks = absent.regions.clone();
             } else {
-                (child.base, child.lacks) = (Roster::ZERO, full.clone());
+                (child.base, child.known) = (Roster::ZERO, FlushMark::NONE);
+                child.lacks = full.clone();
             }
         }
         self.serve_claim(turn, before);
@@ -266,26 +331,29 @@ impl<D: Clone> Target<D> {
 
     /// What the fenced replicas remember of absent ones; for one that was excluded in the store
     /// without any of them knowing, that it had what they have.
-    fn known_absences(&self, fenced: Slots) -> BTreeMap<ReplicaId, (Roster, Bitmap)> {
+    fn known_absences(&self, fenced: Slots) -> BTreeMap<ReplicaId, Absent> {
         let states: Vec<_> =
             fenced.iter().filter_map(|slot| self.children.get(slot)?.state.as_ref()).collect();
-        let mut found: BTreeMap<ReplicaId, (Roster, Bitmap)> = BTreeMap::new();
+        let mut found: BTreeMap<ReplicaId, Absent> = BTreeMap::new();
         for state in &states {
             for (id, absent) in &state.header.absent {
-                let entry = found.entry(*id).or_insert((absent.base, Bitmap::new()));
-                if entry.0 != absent.base {
+                let entry = found.entry(*id).or_insert_with(|| absent.clone());
+                if entry.base != absent.base {
                     // They disagree: everything is copied.
-                    entry.1 = Bitmap::full(self.geometry.count(self.blocks()));
+                    entry.regions = Bitmap::full(self.geometry.count(self.blocks()));
                 }
-                entry.1.merge(&absent.regions);
+                entry.flushed = entry.flushed.max(absent.flushed);
+                entry.regions.merge(&absent.regions);
             }
         }
         let newest = states.iter().max_by_key(|state| state.header.roster);
         if let Some(newest) = newest {
             let healthy = newest.header.members.iter().filter(|(_, healthy)| **healthy);
             for (id, _) in healthy {
-                let regions = self.dirty.clone();
-                found.entry(*id).or_insert((newest.header.roster, regions));
+                let (base, regions) = (newest.header.roster, self.dirty.clone());
+                let slot = self.slot_of(*id).and_then(|slot| self.children.get(slot));
+                let flushed = slot.map_or(FlushMark::NONE, |child| child.known);
+                found.entry(*id).or_insert(Absent { base, flushed, regions });
             }
         }
         found

@@ -103,10 +103,13 @@ impl<D: Clone> Target<D> {
         let waiting = self.groups.acks;
         let cleaning = Cleaning { regions: taken.clone(), waiting, is_refused: false };
         let id = self.new_op(None, Work::Clean(cleaning));
+        // Flaw::CleanUnproven: a cleared region is where nobody looks, should one be set back.
+        let is_unproven = self.flawed.leaves_out(Flaw::CleanUnproven);
+        let flushed = if is_unproven { self.record.flushed.clone() } else { self.flush_marks() };
         for slot in waiting.iter() {
             if let Some(child) = self.children.get_mut(slot) {
-                let regions = taken.clone();
-                child.send(turn, Purpose::Clean(id), Request::Clean { regions });
+                let (regions, flushed) = (taken.clone(), flushed.clone());
+                child.send(turn, Purpose::Clean(id), Request::Clean { regions, flushed });
             }
         }
     }

@@ -1,13 +1,21 @@
 //! What hosts ask, and everything else that takes its turn under the lock.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 
 use block::{BLOCK, Durability, Extent};
-use model::{HostId, Membership, Reserved, Time};
+use model::{FlushMark, HostId, Membership, ReplicaId, Reserved, Time};
 
 use super::{
-    Event, Output, Phase, Target, Turn, clean::Cleaning, copy::Copy, flush::Flushing,
-    read::Reading, write::Writing,
+    Event, Output, Phase, Target, Turn,
+    child::{Child, Stand},
+    clean::Cleaning,
+    copy::Copy,
+    flush::Flushing,
+    read::Reading,
+    write::Writing,
 };
 use crate::Fault;
 
@@ -174,7 +182,7 @@ impl<D: Clone> Target<D> {
     }
 
     fn try_start(&mut self, turn: &mut Turn<'_, D>, id: u64) -> bool {
-        if self.is_gated() || self.freeze.is_some() || !self.is_serving() {
+        if self.is_gated() || self.is_frozen() || !self.is_serving() {
             return false;
         }
         let Some(extent) = self.ops.get(id).and_then(Op::extent) else { return true };
@@ -199,8 +207,22 @@ impl<D: Clone> Target<D> {
     }
 
     /// The record without what only the store gives.
+    /// As it is, with what its healthy members have flushed since.
     pub(super) fn record_to_change(&self) -> Membership {
-        self.record.clone()
+        let mut record = self.record.clone();
+        for (id, mark) in self.flush_marks() {
+            let known = record.flushed.entry(id).or_default();
+            *known = (*known).max(mark);
+        }
+        record.flushed.retain(|id, _| record.children.contains_key(id));
+        record
+    }
+
+    /// What those that count have flushed.
+    pub(super) fn flush_marks(&self) -> BTreeMap<ReplicaId, FlushMark> {
+        let counts = |child: &&Child<D>| matches!(child.stand, Stand::Healthy | Stand::Joining);
+        let counting = self.children.values().filter(counts);
+        counting.map(|child| (child.id, child.flushed)).collect()
     }
 }
 

@@ -83,7 +83,7 @@ impl<D> Child<D> {
 
 impl<D: Clone> Target<D> {
     pub(super) fn start_copies(&mut self, turn: &mut Turn<'_, D>) {
-        if self.phase != super::Phase::Serving || self.freeze.is_some() || self.is_gated() {
+        if self.phase != super::Phase::Serving || self.is_frozen() || self.is_gated() {
             return;
         }
         if self.copying.is_none() {

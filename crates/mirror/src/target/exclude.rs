@@ -85,6 +85,7 @@ impl<D: Clone> Target<D> {
                 turn.tell(Notice::Excluded { replica: child.id });
                 child.stand = Stand::Absent;
                 child.base = child.roster;
+                child.known = child.flushed;
                 child.lacks = child.missing();
             }
         }

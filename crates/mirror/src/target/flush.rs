@@ -1,14 +1,18 @@
 //! Flushes: one per child at a time; what was written since one began waits for the next.
+//!
+//! They are numbered. The mark that a child's flush carries is the number of the newest flush that
+//! anybody asked for when it began: it covers all that those cover. When a host's flush is answered,
+//! every healthy child has a mark at least as high, for ever; one that has less was set back.
 
 use alloc::vec::Vec;
 
 use block::Bitmap;
-use model::HostId;
+use model::{FlushMark, HostId};
 use pool::FetchedPiece;
 
 use super::{
     Target, Turn,
-    child::Purpose,
+    child::{Purpose, Stand},
     command::{Asker, HostFault, HostResult, Work, reply},
     seen::Why,
 };
@@ -22,6 +26,8 @@ use crate::{
 pub(super) struct Flushes {
     running: Option<Vec<Waiter>>,
     waiting: Vec<Waiter>,
+    /// Of the one that runs.
+    mark: Option<FlushMark>,
 }
 
 impl Flushes {
@@ -41,6 +47,7 @@ pub(super) enum Waiter {
     Claim,
     Join,
     Recovery,
+    Snapshot,
     Stop,
     Nobody,
 }
@@ -68,6 +75,14 @@ impl<D: Clone> Target<D> {
         }
     }
 
+    /// What a flush that begins now covers.
+    fn next_mark(&mut self) -> FlushMark {
+        if core::mem::take(&mut self.has_written) {
+            self.flushes += 1;
+        }
+        FlushMark { epoch: self.epoch, number: self.flushes }
+    }
+
     pub(super) fn flush_child(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiter: Waiter) {
         let Some(child) = self.children.get_mut(slot) else { return };
         child.flushes.waiting.push(waiter);
@@ -78,7 +93,14 @@ impl<D: Clone> Target<D> {
 
     fn start_flush(&mut self, turn: &mut Turn<'_, D>, slot: Slot) {
         let geometry = self.geometry;
+        let mark = self.next_mark();
         let Some(child) = self.children.get_mut(slot) else { return };
+        // Not while the volume is claimed: before the source of a recovery is in the record, what
+        // each one has flushed is what tells an older image from the rest.
+        // One that is copied to has a mark, too: the survivors know by then what it lacks.
+        let is_marked =
+            child.stand != Stand::Absent || self.flawed.leaves_out(Flaw::EvidenceErasedByFlush);
+        let mark = is_marked.then_some(mark);
         // Flaw::FlushForgetsInFlight: it covers what is done there; the rest stays unflushed.
         let in_flight: Bitmap = if self.flawed.leaves_out(Flaw::FlushForgetsInFlight) {
             Bitmap::new()
@@ -94,7 +116,8 @@ impl<D: Clone> Target<D> {
         let cur = core::mem::replace(&mut child.cur, in_flight);
         child.prev.merge(&cur);
         child.flushes.running = Some(core::mem::take(&mut child.flushes.waiting));
-        child.send(turn, Purpose::Flush, Request::Flush);
+        child.flushes.mark = mark;
+        child.send(turn, Purpose::Flush, Request::Flush { mark });
     }
 
     pub(super) fn flush_answered(
@@ -106,11 +129,19 @@ impl<D: Clone> Target<D> {
         let Some(child) = self.children.get_mut(slot) else { return };
         let waiters = child.flushes.running.take().unwrap_or_default();
         if fault.is_some() {
+            child.flushes.mark = None;
             // What it should have covered stays in `prev`.
             self.flush_failed(turn, slot, waiters);
             return;
         }
         child.prev = Bitmap::new();
+        if let Some(mark) = child.flushes.mark.take() {
+            child.flushed = child.flushed.max(mark);
+            if child.stand != Stand::Healthy {
+                // What was copied to it counts as copied only while it has this.
+                child.known = child.known.max(mark);
+            }
+        }
         let again = !child.flushes.waiting.is_empty();
         if again {
             self.start_flush(turn, slot);
@@ -129,6 +160,9 @@ impl<D: Clone> Target<D> {
             // Its exclusion answers those who wait.
             self.lose(turn, slot, Why::Faulted);
             return;
+        }
+        if waiters.contains(&Waiter::Snapshot) {
+            self.leave_unproven();
         }
         for waiter in waiters {
             if let Waiter::Op(id) = waiter
@@ -149,6 +183,7 @@ impl<D: Clone> Target<D> {
             Waiter::Claim => self.claim_flushed(turn, slot),
             Waiter::Join => self.join_flushed(turn, slot),
             Waiter::Recovery => self.recovery_flushed(turn, slot),
+            Waiter::Snapshot => self.snapshot_flushed(slot),
             Waiter::Stop => self.stop_flushed(turn, slot),
             Waiter::Nobody => {}
         }

@@ -46,13 +46,19 @@ impl<D: Clone> Target<D> {
         if !self.flawed.leaves_out(Flaw::ReturnerTrusted) {
             child.lacks.merge(&state.header.dirty);
         }
-        let is_partial = state.header.roster == child.base;
+        let is_set_back = child.is_set_back(self.flawed);
+        let is_partial = state.header.roster == child.base && !is_set_back;
+        if is_set_back {
+            turn.tell(Notice::SetBack { replica: child.id });
+        }
         turn.tell(Notice::Returned { replica: child.id, is_partial });
         if is_partial {
             self.greet(turn, slot);
             return;
         }
-        child.base = state.header.roster;
+        // From here on the survivors know that it lacks everything: what it has now is what it must
+        // have when it returns the next time.
+        (child.base, child.known) = (state.header.roster, state.header.flushed);
         child.lacks = block::Bitmap::full(count);
         self.send_rosters(turn, Cause::Full(slot), Slots::NONE);
     }
@@ -157,10 +163,10 @@ impl<D: Clone> Target<D> {
         self.change = Some(Change::Join { slot, stage: Join::Welcome });
         let absent = self.absences(slot);
         let mut members = self.record.children.clone();
-        let roster = self.record.roster.next();
+        let (roster, flushed) = (self.record.roster.next(), self.flush_marks());
         if let Some(child) = self.children.get_mut(slot) {
             members.insert(child.id, true);
-            let request = Request::Roster { roster, members, absent, intact: true };
+            let request = Request::Roster { roster, members, absent, flushed, intact: true };
             child.send(turn, Purpose::Welcome, request);
         }
     }

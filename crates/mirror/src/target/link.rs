@@ -184,7 +184,9 @@ impl<D: Clone> Target<D> {
 
     fn fenced(&mut self, turn: &mut Turn<'_, D>, slot: Slot, state: Box<State>) {
         let Some(child) = self.children.get_mut(slot) else { return };
-        let is_known = child.instance == Some(state.instance);
+        // A machine that was set back with all that ran on it is the same instance, and has less.
+        let is_known =
+            child.instance == Some(state.instance) && state.header.flushed >= child.flushed;
         let is_in_use = !matches!(child.stand, Stand::Absent | Stand::Greeting);
         child.dropped = None;
         if is_in_use && !is_known {
@@ -206,6 +208,10 @@ impl<D: Clone> Target<D> {
         } else {
             child.roster = state.header.roster;
             child.state = Some(state);
+            if self.is_claiming() {
+                self.gather_evidence();
+            }
+            let Some(child) = self.children.get_mut(slot) else { return };
             if !child.is_wanted() && matches!(self.phase, Phase::Serving | Phase::Stopping) {
                 child.close(turn);
             }

@@ -30,6 +30,10 @@ pub enum Notice {
     Admitted {
         replica: ReplicaId,
     },
+    /// Its disk is an older image of itself: it is copied whole.
+    SetBack {
+        replica: ReplicaId,
+    },
     SelfFenced,
     /// Acknowledged writes that were not flushed may be gone.
     UnflushedLost,

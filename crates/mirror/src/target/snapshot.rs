@@ -1,9 +1,13 @@
 //! Snapshots: on every healthy replica, or on none and reported failed.
 //!
 //! ```text
-//! drain ─▶ (aborting) ─▶ taking ─▶ (done)
+//! drain ─▶ (aborting) ─▶ taking ─▶ proving ─▶ (done)
 //!                           └─▶ one failed: removed everywhere, reported
 //! ```
+//! Proving: everybody who holds it flushes once more, and the record says that they did. Should one
+//! of them be set back to a time before the snapshot, it is found out; else a successor would take
+//! the snapshot for one that was never finished, and take it anew.
+
 //! Nothing new is begun meanwhile. A predecessor may have died while it took it: then some hold an
 //! image of the past, which goes before it is taken anew. Nobody has used it, since a snapshot is
 //! one only if every healthy replica has it.
@@ -15,11 +19,20 @@
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 use model::{AttemptId, ReplicaId, Roster, SnapshotItem};
 
-use super::{Output, Phase, Target, Turn, child::Purpose, seen::Notice};
+use super::{
+    Output, Phase, Target, Turn,
+    change::{Asked, Cause},
+    child::Purpose,
+    flush::Waiter,
+    seen::Notice,
+};
 use crate::{
     Fault, Frozen, Request,
     slots::{Slot, Slots},
@@ -39,8 +52,17 @@ pub(super) struct Freeze {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Drain,
-    Aborting { waiting: Slots },
-    Taking { waiting: Slots, has_failed: bool },
+    Aborting {
+        waiting: Slots,
+    },
+    Taking {
+        waiting: Slots,
+        has_failed: bool,
+    },
+    /// Those who are still to flush; then the record is written.
+    Proving {
+        waiting: Slots,
+    },
 }
 
 impl<D: Clone> Target<D> {
@@ -52,12 +74,29 @@ impl<D: Clone> Target<D> {
             let next = self.next_snapshot();
             let (roster, stage) = (self.record.roster, Stage::Drain);
             self.freeze = next.map(|item| Freeze { item, roster, stage });
+            if self.freeze.is_none()
+                && let Some(item) = self.unproven_snapshot()
+            {
+                let stage = Stage::Proving { waiting: Slots::NONE };
+                self.freeze = Some(Freeze { item, roster, stage });
+                self.prove_snapshots(turn);
+            }
+        }
+        if let Some(Freeze { stage: Stage::Proving { waiting: Slots::NONE }, .. }) = self.freeze {
+            let wanted = self.record_to_change();
+            self.commit(turn, Asked { wanted, cause: Cause::Snapshot });
         }
         if let Some(Freeze { stage: Stage::Drain, .. }) = self.freeze
             && self.lock.is_empty()
         {
             self.abort_older(turn);
         }
+    }
+
+    /// A snapshot is being taken: nothing may change. Proving one needs no rest.
+    pub(super) fn is_frozen(&self) -> bool {
+        let stage = self.freeze.as_ref().map(|freeze| freeze.stage);
+        stage.is_some_and(|stage| !matches!(stage, Stage::Proving { .. }))
     }
 
     /// Those who count are those of the record, and equal.
@@ -76,7 +115,9 @@ impl<D: Clone> Target<D> {
         }
         let is_reported = |item: &&SnapshotItem| {
             let is_under_way = self.freeze.as_ref().is_some_and(|f| f.item.attempt == item.attempt);
-            !is_under_way && !self.failed_snapshots.contains(&item.attempt) && self.is_taken(item)
+            let is_proven = self.proven_snapshots.contains(&item.attempt);
+            let has_failed = self.failed_snapshots.contains(&item.attempt);
+            !is_under_way && is_proven && !has_failed && self.is_taken(item)
         };
         let counting = self.groups.counting.iter().filter_map(|slot| self.children.get(slot));
         let holders: BTreeSet<_> = counting.map(|child| child.id).collect();
@@ -89,6 +130,47 @@ impl<D: Clone> Target<D> {
             !self.failed_snapshots.contains(&item.attempt) && !self.is_taken(item)
         };
         self.item.snapshots.iter().find(is_due).cloned()
+    }
+
+    /// A predecessor took it, and perhaps did not come to prove it.
+    fn unproven_snapshot(&self) -> Option<SnapshotItem> {
+        let is_unproven = |item: &&SnapshotItem| {
+            let has_failed = self.failed_snapshots.contains(&item.attempt);
+            !has_failed && !self.proven_snapshots.contains(&item.attempt)
+        };
+        self.item.snapshots.iter().find(is_unproven).cloned()
+    }
+
+    fn prove_snapshots(&mut self, turn: &mut Turn<'_, D>) {
+        let counting = self.groups.counting.without(self.lost);
+        let Some(freeze) = &mut self.freeze else { return };
+        freeze.stage = Stage::Proving { waiting: counting };
+        // A new mark, although nothing was written.
+        self.has_written = true;
+        for slot in counting.iter() {
+            self.flush_child(turn, slot, Waiter::Snapshot);
+        }
+    }
+
+    pub(super) fn snapshot_flushed(&mut self, slot: Slot) {
+        if let Some(Freeze { stage: Stage::Proving { waiting }, .. }) = &mut self.freeze {
+            waiting.remove(slot);
+        }
+    }
+
+    /// The last one cannot flush: nothing is said of the snapshot, by this target.
+    pub(super) fn leave_unproven(&mut self) {
+        self.freeze = None;
+    }
+
+    /// The record says what everybody who holds it has flushed.
+    pub(super) fn snapshot_proven(&mut self, turn: &mut Turn<'_, D>) {
+        self.freeze = None;
+        let taken: Vec<_> = self.item.snapshots.iter().filter(|item| self.is_taken(item)).collect();
+        let attempts: Vec<_> = taken.iter().map(|item| item.attempt).collect();
+        self.proven_snapshots.extend(attempts);
+        self.is_snapshot_due = true;
+        turn.put(Output::Seen);
     }
 
     /// Whether everybody who counts has it, and the same of it.
@@ -197,6 +279,7 @@ impl<D: Clone> Target<D> {
                 waiting.remove(slot);
                 self.take_snapshot(turn);
             }
+            Some(Stage::Proving { waiting }) => waiting.remove(slot),
             Some(Stage::Drain) | None => {}
         }
     }
@@ -214,9 +297,8 @@ impl<D: Clone> Target<D> {
             return;
         }
         let attempt = item.attempt;
-        self.freeze = None;
-        self.is_snapshot_due = true;
-        turn.put(Output::Seen);
+        self.prove_snapshots(turn);
+        // Before they get another write.
         self.image_guests(turn, attempt);
     }
 

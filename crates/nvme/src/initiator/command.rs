@@ -49,6 +49,9 @@ pub(super) fn encode(op: Op, attached: &Attached) -> Result<(Sqe, Data), Status>
             Ok((on(io::COMPARE, &extent, 0)?, Data::Out(data)))
         }
         Op::Flush => Ok((Sqe::new(io::FLUSH).nsid(nsid), Data::None)),
+        Op::NumberedFlush { number } => {
+            Ok((Sqe::new(io::NUMBERED_FLUSH).nsid(nsid).with_wide(number), Data::None))
+        }
         Op::Verify { extent } => Ok((on(io::VERIFY, &extent, 0)?, Data::None)),
         Op::Zero { extent, deallocate, durability } => {
             let flags = fua_flag(durability) | if deallocate { DEAC } else { 0 };

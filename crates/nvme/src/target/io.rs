@@ -138,6 +138,7 @@ fn operation(
     let durability = Durability::from_fua(is_durable);
     let op = match (sqe.opcode, data) {
         (io::FLUSH, _) => Op::Flush,
+        (io::NUMBERED_FLUSH, _) => Op::NumberedFlush { number: sqe.wide() },
         (io::READ, _) => Op::Read { extent },
         (io::WRITE, Some(data)) => Op::Write { extent, data, durability },
         (io::COMPARE, Some(data)) => Op::Compare { extent, data },

@@ -30,6 +30,8 @@ pub mod io {
     pub const RESERVATION_REPORT: u8 = 0x0e;
     pub const RESERVATION_ACQUIRE: u8 = 0x11;
     pub const RESERVATION_RELEASE: u8 = 0x15;
+    /// Of our own, the first of those left to vendors; no data. Words 10 and 11 are its number.
+    pub const NUMBERED_FLUSH: u8 = 0x80;
 }
 
 /// The opcode of all fabrics commands; what they are is their fabrics type.

@@ -97,7 +97,7 @@ impl Disk {
         match op {
             Op::Read { extent } => return Ok(Reply::Data(Buffer::copy_of(self.at(&extent)))),
             Op::Write { extent, data, .. } => self.at(&extent).copy_from_slice(data.bytes()),
-            Op::Flush => self.flushes += 1,
+            Op::Flush | Op::NumberedFlush { .. } => self.flushes += 1,
             Op::Zero { extent, .. } => self.at(&extent).fill(0),
             Op::Deallocate { extents } => {
                 for extent in extents {

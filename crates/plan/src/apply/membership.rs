@@ -11,6 +11,7 @@ pub(super) fn raise(old: &Membership, volume: &Volume, epoch: Epoch) -> Membersh
     // Members that the layout has dropped since are unhealthy by now: a healthy one is never
     // dropped without taking it out of here.
     new.children.retain(|replica, healthy| *healthy || volume.replica(*replica).is_some());
+    new.flushed.retain(|replica, _| new.children.contains_key(replica));
     new
 }
 
@@ -21,6 +22,7 @@ pub(super) fn without(old: &Membership, replica: ReplicaId) -> Membership {
     if new.children.remove(&replica).is_some() && !new.is_unclaimed() {
         new.roster = new.roster.next();
     }
+    new.flushed.remove(&replica);
     new
 }
 
@@ -37,5 +39,7 @@ pub(super) fn promoted(old: &Membership, replica: ReplicaId, epoch: Epoch) -> Me
         *healthy = *child == replica;
     }
     new.children.insert(replica, true);
+    // A person accepts it as it is, also one that was set back.
+    new.flushed.clear();
     new
 }

@@ -116,9 +116,17 @@ impl Pool {
     }
 
     fn wants_sync(&self) -> bool {
-        let needs_more = self.commit.synced.keys().next().is_some();
-        let is_written = |(lsn, _): &(u64, u64)| *lsn <= self.log.written();
-        needs_more || self.commit.durable.keys().next().is_some_and(is_written)
+        let is_written = |lsn: u64| lsn <= self.log.written();
+        let waiter = self.commit.synced.values().next().copied();
+        let needs_more = waiter.is_some_and(|waiter| match waiter {
+            Waiter::Checkpoint => true,
+            // With records before it that are not written yet, it would need a second sync.
+            Waiter::Op(op) => match self.ops.get(op).map(|op| &op.work) {
+                Some(Work::Flush { hard }) => is_written(*hard),
+                _ => true,
+            },
+        });
+        needs_more || self.commit.durable.keys().next().is_some_and(|(lsn, _)| is_written(*lsn))
     }
 
     pub(super) fn journal_done(&mut self, result: Result<(), IoError>) {

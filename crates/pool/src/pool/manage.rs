@@ -349,6 +349,8 @@ fn growth(note: &Note, regions: u64) -> u64 {
     let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
     let bitmaps = match note {
         Note::Dirty { lacked_by, .. } => 1 + count(lacked_by.len()),
+        // Its place is there already, and there is one with almost every flush.
+        Note::Flushed { .. } => return 0,
         _ => 0,
     };
     count(encoded(note)).saturating_add(bitmaps.saturating_mul(regions / 8 + 8))

@@ -271,6 +271,21 @@ pub const CASES: &[Case] = &[
     )
     .sees(&["returned for all", "admitted"]),
     case(
+        "a_disk_set_back_under_a_target_is_copied_whole",
+        2,
+        &[(5_000, Fault::DiskSetBack { node: 1, age: 9_000, down: 500 })],
+    )
+    .sees(&["excluded", "set back", "returned for all", "admitted"]),
+    case(
+        "a_disk_set_back_that_a_successor_finds_is_copied_whole",
+        2,
+        &[
+            (5_000, Fault::DiskSetBack { node: 1, age: 9_000, down: 0 }),
+            (14_001, Fault::Kill { node: 0, down: 0 }),
+        ],
+    )
+    .sees(&["set back", "returned for all", "admitted"]),
+    case(
         "a_successor_that_reaches_one_of_two_makes_the_other_equal_on_its_return",
         2,
         &[(7_000, Fault::Kill { node: 0, down: 6_000 })],

@@ -1,10 +1,10 @@
 //! What goes wrong, and when, from a seed. Faults overlap.
 
-use pool::{Crash, Request};
+use pool::{Crash, Request, SimDisk};
 
 use super::{
     node::{MAIN, SECOND},
-    world::{Event, NODES, STORE, Stage, World},
+    world::{Event, NODES, STORE, Stage, World, replica_id},
 };
 use crate::Random;
 
@@ -103,6 +103,12 @@ pub enum Fault {
     },
     /// The store is restored from a backup of long ago.
     SetBack,
+    /// The disk becomes again what it was `age` milliseconds before: an image was put back.
+    DiskSetBack {
+        node: usize,
+        age: u64,
+        down: u64,
+    },
     /// Nobody may be copied to for a while.
     NoRebuild {
         lasts: u64,
@@ -142,6 +148,7 @@ impl Fault {
         "grow",
         "torn superblock",
         "no rebuild",
+        "disk set back",
     ];
 
     pub const fn kind(self) -> &'static str {
@@ -172,6 +179,7 @@ impl Fault {
             Self::Swap { .. } => "disk swapped",
             Self::NoRebuild { .. } => "no rebuild",
             Self::SetBack => "store set back",
+            Self::DiskSetBack { .. } => "disk set back",
         }
     }
 }
@@ -180,7 +188,7 @@ impl Fault {
 pub fn generate(random: &mut Random, time: u64) -> Vec<PlannedFault> {
     let count = random.between(3, 14);
     // Most seeds are about few kinds, again and again; some about all.
-    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(31)).collect();
+    let kinds: Vec<u64> = (0..random.between(1, 8)).map(|_| random.below(32)).collect();
     let mut faults: Vec<PlannedFault> = (0..count)
         .map(|_| {
             let kind = *random.pick(&kinds).unwrap_or(&0);
@@ -224,6 +232,7 @@ fn draw(random: &mut Random, kind: u64) -> Fault {
         26 => Fault::Grow { node },
         27 => Fault::TornSuperblock { node, down },
         28 => Fault::NoRebuild { lasts },
+        31 => Fault::DiskSetBack { node, age: random.between(1, 15_000), down },
         30 => Fault::Hang { node, lasts: random.between(8_000, 40_000) },
         _ => Fault::Move { node },
     }
@@ -292,6 +301,7 @@ impl World {
                 self.swap_disk(node);
             }
             Fault::SetBack => self.set_store_back(),
+            Fault::DiskSetBack { node, age, down } => self.take_image(node, age, down),
             Fault::NoRebuild { lasts } => {
                 self.control.no_rebuild_until = self.now + lasts * 1_000;
                 self.tell_rebuild();
@@ -305,6 +315,39 @@ impl World {
         self.is_set_back = true;
         self.control.wish = Some((0, Some(self.now)));
         self.note(|| "the store is set back".into());
+    }
+
+    /// A copy of the disk, as it is between two operations, is put in its place later.
+    pub(super) fn take_image(&mut self, node: usize, age: u64, down: u64) {
+        let disk = &self.nodes[node].disks[MAIN].disk;
+        if disk.in_flight() > 0 {
+            self.after(500, Event::TakeImage { node, age, down });
+            return;
+        }
+        let mut image = Box::new(disk.clone());
+        // With what is in its cache, or without.
+        image.crash(if self.random.chance(500) { Crash::Process } else { Crash::Power });
+        self.note(|| format!("an image of node {node} is taken"));
+        self.after(age * 1_000, Event::PutImage { node, image, down });
+    }
+
+    /// Only while another replica has what this one loses: with a single one nobody could tell.
+    pub(super) fn put_image(&mut self, node: usize, image: SimDisk, down: u64) {
+        let is_sound = |other: usize| {
+            let it = &self.nodes[other];
+            let is_healthy = self.store.record.is_healthy(replica_id(other));
+            other != node && is_healthy && !it.is_bad && !it.is_swapped && it.pool().is_some()
+        };
+        if self.stage != Stage::Faults || !(0..self.copies).any(is_sound) {
+            return;
+        }
+        let crash = if self.random.chance(500) { Crash::Process } else { Crash::Power };
+        self.kill_for(node, crash, down);
+        let it = &mut self.nodes[node];
+        it.disks[MAIN].disk = image;
+        it.is_swapped = true;
+        it.fenced = 0;
+        self.note(|| format!("the disk of node {node} is set back to its image"));
     }
 
     fn kill_for(&mut self, node: usize, crash: Crash, down: u64) {

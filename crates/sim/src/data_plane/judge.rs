@@ -143,6 +143,9 @@ impl World {
             self.check("1", if is_lie { Err(words()) } else { Ok(()) });
             self.oracle.lost(epoch);
         }
+        if is_claim {
+            self.judge_images();
+        }
         for node in 0..self.copies {
             self.nodes[node].is_swapped &= self.store.record.is_recorded_healthy(replica_id(node));
         }
@@ -151,6 +154,19 @@ impl World {
         for node in 0..self.copies {
             self.judge_copy(node);
         }
+    }
+
+    /// A claim that counts on older images: on nothing else, nobody can tell; among others, nothing
+    /// durable tells of writes that were not flushed.
+    fn judge_images(&mut self) {
+        let healthy = |node: &usize| self.store.record.is_recorded_healthy(replica_id(*node));
+        let healthy: Vec<_> = (0..self.copies).filter(healthy).collect();
+        let older = healthy.iter().filter(|node| self.nodes[**node].is_swapped).count();
+        if older > 0 {
+            self.lost_power = true;
+            self.oracle.unflushed_gone();
+        }
+        self.is_blind |= older == healthy.len();
     }
 
     /// A copy that counts holds everything that was flushed.
@@ -297,6 +313,7 @@ impl World {
             Notice::Returned { is_partial: true, .. } => "returned for a part",
             Notice::Returned { is_partial: false, .. } => "returned for all",
             Notice::Admitted { .. } => "admitted",
+            Notice::SetBack { .. } => "set back",
             Notice::SelfFenced => "self-fenced",
             Notice::UnflushedLost => "unflushed lost",
             Notice::RecordOlder => "record older",

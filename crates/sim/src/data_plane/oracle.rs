@@ -160,6 +160,11 @@ impl Oracle {
     pub(super) fn lost(&mut self, epoch: u64) {
         self.owed = Some(epoch);
         self.lost = self.lost.max(epoch);
+        self.unflushed_gone();
+    }
+
+    /// Only what was flushed must be there.
+    pub(super) fn unflushed_gone(&mut self) {
         for block in &mut self.blocks {
             block.acked = block.flushed;
             block.floor = [block.flushed; SECTORS];

@@ -126,6 +126,16 @@ pub(super) enum Event {
     },
     /// Copies may go on.
     Rebuild,
+    TakeImage {
+        node: usize,
+        age: u64,
+        down: u64,
+    },
+    PutImage {
+        node: usize,
+        image: Box<pool::SimDisk>,
+        down: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -152,6 +162,8 @@ pub(super) struct World {
     pub(super) lost_power: bool,
     /// The record says what was long ago, and nobody has claimed it since.
     pub(super) is_set_back: bool,
+    /// Only an older image was there to serve from, and nothing that was left could tell.
+    pub(super) is_blind: bool,
     pub(super) broken: Option<Broken>,
     pub(super) counts: Counts,
     pub(super) trace: Option<Vec<String>>,
@@ -226,6 +238,7 @@ impl World {
             stage: Stage::Faults,
             lost_power: false,
             is_set_back: false,
+            is_blind: false,
             broken: None,
             counts: Counts::default(),
             trace: is_traced.then(Vec::new),
@@ -271,6 +284,9 @@ impl World {
 
     pub(super) fn breaks(&mut self, promise: &'static str, words: impl Into<String>) {
         let words = words.into();
+        if self.is_blind {
+            return;
+        }
         self.note(|| format!("BROKEN {promise}: {words}"));
         self.broken.get_or_insert(Broken { promise, words });
     }
@@ -316,6 +332,8 @@ impl World {
             Event::HealDisk { node } => self.heal_disk(node),
             Event::FreeSpace { node } => self.free_space(node),
             Event::Rebuild => self.tell_rebuild(),
+            Event::TakeImage { node, age, down } => self.take_image(node, age, down),
+            Event::PutImage { node, image, down } => self.put_image(node, *image, down),
         }
     }
 

@@ -22,7 +22,10 @@ impl World {
     /// What is still missing when nothing more went wrong for long enough.
     pub(super) fn missing_at_rest(&self) -> Option<String> {
         // A disk that fails goes on failing, and a volume that was stopped stays so.
-        if self.host.has_excuse || self.targets.iter().any(|target| !target.item.serve) {
+        if self.is_blind
+            || self.host.has_excuse
+            || self.targets.iter().any(|target| !target.item.serve)
+        {
             return None;
         }
         let mut world = self.clone();

@@ -7,7 +7,7 @@ use super::world::{Site, Store, World, name, replica_id};
 impl World {
     /// The first promise that is broken.
     pub(super) fn check(&mut self) {
-        if self.broken.is_some() {
+        if self.broken.is_some() || self.is_blind {
             return;
         }
         let broken = self
@@ -25,10 +25,16 @@ impl World {
         sites.filter(move |(site, _)| is_healthy(site))
     }
 
+    /// Of those the ones that hold what they did: one that was set back is not to blame before it
+    /// was looked at.
+    fn sound(&self) -> impl Iterator<Item = (usize, &Site)> {
+        self.recorded().filter(|(_, site)| site.set_back.is_none())
+    }
+
     /// Regions that a successor would make equal.
     fn dirty(&self) -> Bitmap {
         let mut dirty = Bitmap::new();
-        for (_, site) in self.recorded() {
+        for (_, site) in self.sound() {
             dirty.merge(&site.disk.header.dirty);
         }
         dirty
@@ -36,7 +42,7 @@ impl World {
 
     /// Invariant 1: every replica that counts holds every flushed write, whatever loses power.
     fn flushed_is_durable(&self) -> Option<String> {
-        for (index, site) in self.recorded() {
+        for (index, site) in self.sound() {
             if !self.record.is_healthy(replica_id(index)) {
                 continue;
             }
@@ -60,9 +66,8 @@ impl World {
             if dirty.contains(u64::try_from(block).unwrap_or(0)) {
                 continue;
             }
-            let mut found = self
-                .recorded()
-                .flat_map(|(_, site)| [site.disk.now[block], site.disk.durable[block]]);
+            let mut found =
+                self.sound().flat_map(|(_, site)| [site.disk.now[block], site.disk.durable[block]]);
             let first = found.next();
             if found.any(|other| Some(other) != first) {
                 return Some(format!("block {block} differs, and no region is dirty"));
@@ -77,7 +82,7 @@ impl World {
         let dirty = self.dirty();
         for (block, told) in self.host.blocks.iter().enumerate() {
             let region = u64::try_from(block).unwrap_or(0);
-            for (index, site) in self.recorded() {
+            for (index, site) in self.sound() {
                 let found = site.disk.now[block];
                 if found < told.acked && !dirty.contains(region) {
                     let (name, acked) = (name(index), told.acked);
@@ -85,7 +90,7 @@ impl World {
                 }
             }
             let counting = self
-                .recorded()
+                .sound()
                 .filter(|(index, _)| self.record.is_healthy(replica_id(*index)))
                 .map(|(_, site)| site.disk.now[block]);
             if !self.lost_power && counting.max().is_some_and(|found| found < told.acked) {

@@ -78,7 +78,7 @@ impl Disk {
         self.since.iter_mut().for_each(Vec::clear);
     }
 
-    fn image(&self, snapshot: SnapshotId) -> Option<&Vec<Version>> {
+    fn snapshot(&self, snapshot: SnapshotId) -> Option<&Vec<Version>> {
         let found = self.images.iter().find(|(frozen, _)| frozen.snapshot == snapshot);
         found.map(|(_, values)| values)
     }
@@ -87,10 +87,10 @@ impl Disk {
         let block = index(&extent);
         let value = match image {
             Image::Replica(_) => Some(self.now[block]),
-            Image::Snapshot(_, image) => self.image(image).map(|values| values[block]),
+            Image::Snapshot(_, image) => self.snapshot(image).map(|values| values[block]),
         };
         let Some(value) = value else { return Err(Error::Io(FAILED)) };
-        let before = since.and_then(|since| self.image(since)).map(|values| values[block]);
+        let before = since.and_then(|since| self.snapshot(since)).map(|values| values[block]);
         if before == Some(value) {
             return Ok(Reply::Pieces(Vec::new()));
         }
@@ -127,6 +127,14 @@ impl Disk {
             self.since[block].push(value);
             self.since[block].sort_unstable();
         }
+    }
+
+    /// As a copy of the whole disk would hold it: with what is in its cache, or without.
+    pub(super) fn image(&self, is_cached: bool) -> Self {
+        let left = if is_cached { self.now.clone() } else { self.durable.clone() };
+        let mut image = self.clone();
+        image.lose_power(left);
+        image
     }
 
     /// Every state that a loss of power may leave.

@@ -175,6 +175,11 @@ impl Host {
     /// The record says that unflushed writes may be gone.
     pub(super) fn warned(&mut self, target: usize) {
         self.owed = Some(target);
+        self.unflushed_gone();
+    }
+
+    /// Only what was flushed must be there.
+    pub(super) fn unflushed_gone(&mut self) {
         for told in &mut self.blocks {
             told.acked = told.flushed;
             told.floor = told.flushed;

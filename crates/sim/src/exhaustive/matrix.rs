@@ -3,7 +3,7 @@
 use mirror::Flaw;
 
 use super::{
-    script::{ANY, CUT_OFF, play},
+    script::{ANY, CUT_OFF, SET_BACK_CLEAR, SET_BACK_DIRTY, SET_BACK_FENCED, play},
     world::{Shape, World},
 };
 
@@ -457,4 +457,31 @@ fn a_replica_that_is_no_longer_named_leaves_the_record() {
     });
     let members: Vec<_> = world.record.children.keys().copied().collect();
     assert_eq!((healthy(&world), members), (1, vec![super::world::replica_id(0)]));
+}
+
+/// RS-2, M-29: a disk that was set back to an older image of itself is found out, whatever it says.
+#[test]
+fn a_disk_that_was_set_back_is_copied_whole_and_never_a_source() {
+    for script in [SET_BACK_CLEAR, SET_BACK_DIRTY, SET_BACK_FENCED] {
+        let world = kept(&ANY, script);
+        let newest = world.host.blocks[0].issued;
+        assert_eq!((held(&world), healthy(&world)), (vec![newest, newest], 2));
+    }
+}
+
+#[test]
+fn each_rule_about_disks_that_were_set_back_is_missed_when_left_out() {
+    let cases = [
+        (Flaw::SetBackAccepted, SET_BACK_CLEAR),
+        (Flaw::SetBackSameEpochAccepted, SET_BACK_CLEAR),
+        (Flaw::CleanUnproven, SET_BACK_CLEAR),
+        (Flaw::SourceNotNewest, SET_BACK_DIRTY),
+        (Flaw::EvidenceErasedByFence, SET_BACK_FENCED),
+        (Flaw::EvidenceErasedByFlush, SET_BACK_FENCED),
+    ];
+    for (flaw, script) in cases {
+        let (world, _) = play(&ANY, Some(flaw), script);
+        let broken = world.broken.filter(|words| !words.ends_with("cannot happen now"));
+        assert!(broken.is_some(), "{flaw:?}");
+    }
 }

@@ -24,6 +24,7 @@ pub(super) const QUIET: Shape = Shape {
     unknown_outcomes: 0,
     ticks: 0,
     ailments: 0,
+    set_backs: 0,
     slow_disks: false,
     grace: false,
     both_paths: false,
@@ -76,7 +77,7 @@ pub fn scenes() -> Vec<Scene> {
         scene("a cut, and the store's answer is lost",
             Shape { writes: 1, reads: 1, cuts: 1, unknown_outcomes: 1, ..QUIET }),
         scene("the target dies, and a commit of its arrives late",
-            Shape { writes: 1, cuts: 1, unknown_outcomes: 1, ..dies }),
+            Shape { writes: 1, cuts: 1, unknown_outcomes: 1, ..dies.clone() }),
         scene("a cut within the grace, slow disks",
             Shape { writes: 2, reads: 1, cuts: 1, ticks: 1, slow_disks: true, grace: true,
                     ..QUIET }),
@@ -98,6 +99,22 @@ pub fn scenes() -> Vec<Scene> {
             Shape { writes: 2, snapshots: 1, power_losses: 1, ..QUIET }),
         scene("a snapshot, another target takes over",
             Shape { writes: 1, snapshots: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("a disk is set back, another target takes over",
+            Shape { writes: 2, flushes: 2, set_backs: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("a disk is set back, the target dies",
+            Shape { writes: 2, reads: 1, flushes: 1, set_backs: 1, ..dies.clone() }),
+        scene("a disk is set back, regions were cleared, the target dies",
+            Shape { writes: 2, flushes: 1, set_backs: 1, ticks: 3, ..dies.clone() }),
+        scene("a disk is set back, two targets take over",
+            Shape { writes: 2, flushes: 1, set_backs: 1, switchovers: 2, ..QUIET }),
+        scene("a disk is set back, a clean stop",
+            Shape { writes: 2, flushes: 1, set_backs: 1, stops: 1, switchovers: 1, ..QUIET }),
+        scene("a disk is set back, a connection is cut",
+            Shape { writes: 2, flushes: 1, set_backs: 1, cuts: 1, ..QUIET }),
+        scene("a disk is set back, a replica loses power, the target dies",
+            Shape { writes: 2, flushes: 1, set_backs: 1, power_losses: 1, ..dies }),
+        scene("a disk is set back, a snapshot",
+            Shape { writes: 2, flushes: 1, set_backs: 1, snapshots: 1, switchovers: 1, ..QUIET }),
         scene("two snapshots, a replica restarts",
             Shape { writes: 1, snapshots: 2, restarts: 1, ..QUIET }),
     ]
@@ -109,7 +126,7 @@ pub fn deep_scenes() -> Vec<Scene> {
     let deep = Shape {
         blocks: 2, writes: 6, reads: 6, flushes: 3, switchovers: 2, target_crashes: 2,
         power_losses: 2, restarts: 1, cuts: 3, host_losses: 1, unknown_outcomes: 1, ailments: 1,
-        ticks: 4,
+        set_backs: 1, ticks: 4,
         ..QUIET
     };
     vec![

@@ -26,6 +26,7 @@ pub(super) const ANY: Shape = Shape {
     unknown_outcomes: 9,
     ticks: 9,
     ailments: 9,
+    set_backs: 9,
     slow_disks: false,
     grace: false,
     both_paths: true,
@@ -35,7 +36,85 @@ pub(super) const ANY: Shape = Shape {
 };
 
 /// Orders of events that are far from the beginning: what they show is judged like all else.
-pub(super) const KEPT: &[(&str, &str)] = &[("an old target is cut off, and read from", CUT_OFF)];
+pub(super) const KEPT: &[(&str, &str)] = &[
+    ("an old target is cut off, and read from", CUT_OFF),
+    ("a disk is set back, and its regions are clear elsewhere", SET_BACK_CLEAR),
+    ("a disk is set back, and every process restarted", SET_BACK_DIRTY),
+    ("a disk is set back, and a claim does not come to its end", SET_BACK_FENCED),
+];
+
+/// An image of before the write; afterwards all flush it, and clear its region. The third target
+/// is on the same node as what was set back.
+pub(super) const SET_BACK_CLEAR: &str = "
+    the host writes block 1 v1 through T1
+    go
+    the host flushes through T1
+    go
+    an image of A is taken, with
+    the host writes block 0 v1 through T1
+    go
+    the host flushes through T1
+    go
+    Tick
+    go
+    Tick
+    go
+    T1 dies
+    A is set back
+    T2 is started
+    go
+    T3 is started
+    go
+    Tick
+    go
+    the host reads block 0 through T3
+    go";
+
+/// An image that is as dirty as the disk is later: only what was flushed tells them apart.
+pub(super) const SET_BACK_DIRTY: &str = "
+    the host writes block 0 v1 through T1
+    go
+    the host flushes through T1
+    go
+    an image of A is taken, with
+    the host writes block 0 v2 through T1
+    go
+    the host flushes through T1
+    go
+    T1 dies
+    A is set back
+    B restarts
+    T2 is started
+    T3 is started
+    go
+    the host reads block 0 through T3
+    go";
+
+/// As before; the first target that fences what was set back dies before it has claimed anything.
+pub(super) const SET_BACK_FENCED: &str = "
+    the host writes block 0 v1 through T1
+    go
+    the host flushes through T1
+    go
+    an image of A is taken, with
+    the host writes block 0 v2 through T1
+    go
+    the host flushes through T1
+    go
+    T1 dies
+    A is set back
+    B restarts
+    T2 is started
+    T2/A#0 hears: fence
+    T2/A#0 answers
+    the record, for T2, is read
+    the record, for T2, says
+    T2/A#0 hears: flush
+    T2 dies
+    T3 is started
+    go
+    the host reads block 0 through T3
+    go";
 
 pub(super) const CUT_OFF: &str = "
     T2 is started

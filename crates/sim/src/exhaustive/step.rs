@@ -55,6 +55,15 @@ pub enum Action {
         site: usize,
         keeps: bool,
     },
+    /// A copy of the disk is kept.
+    Image {
+        site: usize,
+        is_cached: bool,
+    },
+    /// The copy takes the place of the disk, while no process has it.
+    SetBack {
+        site: usize,
+    },
     Cut(usize),
     Ail {
         site: usize,
@@ -168,6 +177,9 @@ impl World {
                 let all = [Ailment::Full, Ailment::Sync, Ailment::Media];
                 actions.extend(all.map(|ailment| Action::Ail { site, ailment }));
             }
+            if left.set_backs > 0 {
+                self.images(site, actions);
+            }
             if left.restarts > 0 {
                 actions.push(Action::Restart { site, keeps: true });
                 if !state.doing.is_empty() {
@@ -184,6 +196,71 @@ impl World {
         }
         if left.snapshots > 0 {
             actions.push(Action::Snapshot);
+        }
+    }
+
+    /// A disk may be set back while another replica holds what it loses: with a single one nobody
+    /// could tell.
+    fn images(&self, site: usize, actions: &mut Vec<Action>) {
+        let state = &self.sites[site];
+        if state.image.is_none() {
+            actions.push(Action::Image { site, is_cached: true });
+            if state.disk.now != state.disk.durable {
+                actions.push(Action::Image { site, is_cached: false });
+            }
+            return;
+        }
+        let is_sound = |other: usize| {
+            other != site
+                && self.sites[other].set_back.is_none()
+                && self.record.is_healthy(replica_id(other))
+        };
+        if (0..self.sites.len()).any(is_sound) {
+            actions.push(Action::SetBack { site });
+        }
+    }
+
+    fn set_back(&mut self, site: usize) {
+        self.left.set_backs -= 1;
+        // Also one that is being admitted, if that is on its way to the store.
+        let on_their_way = self.targets.iter().filter_map(|target| match &target.store {
+            Store::Asked(StoreRequest::Swap(record)) => Some(&**record),
+            _ => target.late.as_deref(),
+        });
+        let records: Vec<_> = on_their_way.chain([&*self.record]).collect();
+        let is_counted = records.iter().any(|record| record.is_recorded_healthy(replica_id(site)));
+        let state = &mut self.sites[site];
+        let Some(image) = state.image.take() else { return };
+        state.disk = *image;
+        state.doing.clear();
+        state.set_back = is_counted.then_some(state.disk.header.flushed);
+        state.fenced = state.disk.header.epoch.0;
+        self.reimport(site);
+    }
+
+    /// Whom the record no longer calls healthy is copied whole before it counts again. And where
+    /// only what was set back is left, with all that the record knows of it, nobody can tell.
+    fn note_set_back(&mut self, is_claim: bool, before: &model::Membership) {
+        let healthy: Vec<_> = (0..self.sites.len())
+            .filter(|site| self.record.is_recorded_healthy(replica_id(*site)))
+            .collect();
+        let is_blind = |site: &usize| {
+            let had = self.sites[*site].set_back;
+            had.is_some_and(|had| had >= before.flushed(replica_id(*site)))
+        };
+        if is_claim && healthy.iter().all(is_blind) {
+            self.is_blind = true;
+        }
+        // Nothing durable tells of writes that were not flushed: one of several that all restarted
+        // may be chosen although it lacks some.
+        if is_claim && healthy.iter().any(|site| self.sites[*site].set_back.is_some()) {
+            self.lost_power = true;
+            self.host.unflushed_gone();
+        }
+        for site in 0..self.sites.len() {
+            if !healthy.contains(&site) && self.sites[site].set_back.is_some() {
+                self.sites[site].set_back = None;
+            }
         }
     }
 
@@ -213,6 +290,11 @@ impl World {
             Action::Crash(target) => self.crash(target),
             Action::Power { site, choice } => self.lose_power(site, choice),
             Action::Restart { site, keeps } => self.restart(site, keeps),
+            Action::Image { site, is_cached } => {
+                let image = self.sites[site].disk.image(is_cached);
+                self.sites[site].image = Some(Box::new(image));
+            }
+            Action::SetBack { site } => self.set_back(site),
             Action::Cut(wire) => self.cut(wire),
             Action::Ail { site, ailment } => {
                 self.left.ailments -= 1;
@@ -406,8 +488,10 @@ impl World {
             self.judge_loss(&record);
         }
         let revision = self.record.revision.next();
+        let before = (*self.record).clone();
         self.record = Shared::new(record);
         self.record.revision = revision;
+        self.note_set_back(is_claim, &before);
         if is_claim && self.record.unflushed_lost {
             self.host.warned(target);
         }
@@ -417,7 +501,11 @@ impl World {
     /// Writes may be called lost only if power was, at every replica that was reached.
     fn judge_loss(&mut self, record: &model::Membership) {
         let is_intact = |(index, site): (usize, &Shared<super::world::Site>)| {
+            // One that is not in use may be an older image: more flushed by another counts more.
+            let flushed = |site: &super::world::Site| site.disk.header.flushed;
+            let others = self.sites.iter().filter(|other| flushed(other) > flushed(site));
             record.is_recorded_healthy(replica_id(index))
+                && others.count() == 0
                 && site.disk.header.is_intact(pool::Boot(u128::from(site.boots)))
         };
         let is_sticky = self.record.resync_source.is_some();

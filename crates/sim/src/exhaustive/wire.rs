@@ -49,7 +49,7 @@ impl Wire {
                 | Request::Write { .. }
                 | Request::Zero { .. }
                 | Request::Resync(_)
-                | Request::Flush
+                | Request::Flush { .. }
                 | Request::Ping
         );
         self.lanes[usize::from(is_data)].push_back((tag, request));

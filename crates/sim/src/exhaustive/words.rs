@@ -43,6 +43,11 @@ impl World {
                 };
                 format!("the record, for T{}, {what}", target + 1)
             }
+            Action::Image { site, is_cached } => {
+                let what = if is_cached { "with its cache" } else { "without its cache" };
+                format!("an image of {} is taken, {what}", name(site))
+            }
+            Action::SetBack { site } => format!("{} is set back to its image", name(site)),
             Action::Restart { site, .. } => format!("{} restarts", name(site)),
             Action::Power { site, choice } => {
                 let left = self.sites[site].disk.after_power_loss().swap_remove(choice);
@@ -77,8 +82,10 @@ fn short(answer: &mirror::Answer<Version>) -> String {
     match answer {
         mirror::Answer::Fenced(state) => {
             let dirty: Vec<_> = state.header.dirty.iter().collect();
-            let (roster, intact) = (state.header.roster, state.intact);
-            format!("fenced, roster {roster}, dirty {dirty:?}, intact {intact}")
+            let (roster, intact, flushed) =
+                (state.header.roster, state.intact, state.header.flushed);
+            let mark = format!("{}.{}", flushed.epoch, flushed.number);
+            format!("fenced, roster {roster}, dirty {dirty:?}, intact {intact}, flushed {mark}")
         }
         other => format!("{other:?}"),
     }
@@ -111,8 +118,9 @@ pub(super) fn word(request: &Request<Version>) -> String {
         }
         Request::Zero { extent, .. } => format!("zero block {}", extent.start),
         Request::Resync(piece) => format!("resync block {} v{:?}", piece.extent.start, piece.data),
-        Request::Flush => "flush".into(),
-        Request::Roster { roster, members, absent, intact } => {
+        Request::Flush { mark: None } => "flush".into(),
+        Request::Flush { mark: Some(mark) } => format!("flush {}.{}", mark.epoch, mark.number),
+        Request::Roster { roster, members, absent, intact, .. } => {
             let healthy = members.values().filter(|healthy| **healthy).count();
             let absent: Vec<_> = absent
                 .iter()
@@ -124,7 +132,7 @@ pub(super) fn word(request: &Request<Version>) -> String {
             format!("roster {roster}, {healthy} healthy, absent {absent:?}, intact {intact}")
         }
         Request::Absent { absent } => format!("absent {}", absent.len()),
-        Request::Clean { regions } => format!("clean {regions:?}"),
+        Request::Clean { regions, .. } => format!("clean {regions:?}"),
         Request::Copied { regions, .. } => format!("copied {regions:?}"),
         Request::Snapshot(frozen) => format!("snapshot of roster {}", frozen.roster),
         Request::Images => "images".into(),

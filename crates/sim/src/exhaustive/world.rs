@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use mirror::{Flaw, Geometry, Replica, Seat, StoreAnswer, StoreRequest, Target, Throttle, Times};
 use model::{
-    AttemptId, Bytes, ChildItem, Epoch, HostId, InstanceId, Membership, Millis, NodeId, ReplicaId,
-    Revision, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
+    AttemptId, Bytes, ChildItem, Epoch, FlushMark, HostId, InstanceId, Membership, Millis, NodeId,
+    ReplicaId, Revision, SnapshotId, SnapshotItem, TargetItem, Time, VolumeId,
 };
 use pool::Boot;
 
@@ -36,6 +36,8 @@ pub struct Shape {
     pub ticks: u8,
     /// Disks that begin to fail.
     pub ailments: u8,
+    /// Disks that are set back to an image of themselves, which is taken first.
+    pub set_backs: u8,
     /// Writes take their time on the disks of replicas.
     pub slow_disks: bool,
     /// A lost connection may come back before the child is excluded.
@@ -64,6 +66,8 @@ pub struct World {
     pub(super) wanted: Vec<Vec<Version>>,
     /// Power was lost somewhere: only then may unflushed writes be gone.
     pub(super) lost_power: bool,
+    /// Only an older image was left to serve from, and nothing that was left could tell.
+    pub(super) is_blind: bool,
     pub(super) broken: Option<String>,
 }
 
@@ -97,6 +101,11 @@ pub(super) struct Site {
     pub(super) imports: u8,
     /// The highest epoch that a fence was answered for.
     pub(super) fenced: u64,
+    /// Taken at some time, and put back at another.
+    pub(super) image: Option<Box<Disk>>,
+    /// It is older than what it once had, and the record still calls it healthy: what it had
+    /// flushed then.
+    pub(super) set_back: Option<FlushMark>,
 }
 
 pub(super) const HOST: HostId = HostId::from_u128(1);
@@ -138,13 +147,22 @@ impl World {
             host: Shared::new(Host::new(shape.blocks)),
             wanted: Vec::new(),
             lost_power: false,
+            is_blind: false,
             broken: None,
         };
         for site in 0..shape.sites {
             let disk = Disk::new(shape.blocks);
             let machine = world.import(site, &disk, 1, 1);
-            let site = Site { disk, machine, doing: Vec::new(), boots: 1, imports: 1, fenced: 0 };
-            world.sites.push(Shared::new(site));
+            world.sites.push(Shared::new(Site {
+                disk,
+                machine,
+                doing: Vec::new(),
+                boots: 1,
+                imports: 1,
+                fenced: 0,
+                image: None,
+                set_back: None,
+            }));
         }
         world.start_target();
         if shape.is_started {
@@ -174,14 +192,7 @@ impl World {
         let boot = Boot(u128::from(boots));
         let header = disk.header.clone();
         let images = disk.images.iter().map(|(frozen, _)| frozen.clone()).collect();
-        let machine = Replica::import(
-            ReplicaId::from_u128(number(site)),
-            instance,
-            boot,
-            GEOMETRY,
-            header,
-            images,
-        );
+        let machine = Replica::import(replica_id(site), instance, boot, GEOMETRY, header, images);
         match self.flaw {
             Some(flaw) => machine.flawed(flaw),
             None => machine,
@@ -258,6 +269,9 @@ impl World {
     }
 
     pub(super) fn break_promise(&mut self, words: impl Into<String>) {
+        if self.is_blind {
+            return;
+        }
         self.broken.get_or_insert(words.into());
     }
 

@@ -69,7 +69,7 @@ pub(super) fn measure(op: &Op) -> (CommandKind, u64) {
     match op {
         Op::Read { extent } | Op::Compare { extent, .. } => (CommandKind::Read, extent.bytes()),
         Op::Write { extent, .. } | Op::Zero { extent, .. } => (CommandKind::Write, extent.bytes()),
-        Op::Flush => (CommandKind::Flush, 0),
+        Op::Flush | Op::NumberedFlush { .. } => (CommandKind::Flush, 0),
         Op::Persist(_) => (CommandKind::Reserve, 0),
         _ => (CommandKind::Other, 0),
     }

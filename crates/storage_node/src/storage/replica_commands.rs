@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 
 use block::{Buffer, Extent};
 use mirror::Request;
-use model::{Epoch, ReplicaId};
+use model::{Epoch, FlushMark, ReplicaId};
 use nvme::{Code, Op, Reply, Status, Vendor, reservation};
 use pool::{FetchedPiece, Image};
 
@@ -61,12 +61,17 @@ impl Storage {
         let checked = entry.machine.check(session);
         let checked = checked.map_err(|fault| protocol::status(fault, known.epoch));
         match command {
-            ReplicaCommand::Request(request) => {
-                if let Request::Fence { epoch } = request {
+            ReplicaCommand::Request(request) => Ok(match request {
+                Request::Fence { epoch } => {
                     known.epoch = epoch;
+                    request
                 }
-                Ok(request)
-            }
+                Request::Flush { mark: Some(mark) } => {
+                    let mark = FlushMark { epoch: known.epoch, ..mark };
+                    Request::Flush { mark: Some(mark) }
+                }
+                request => request,
+            }),
             ReplicaCommand::Register { epoch } => {
                 known.epoch = epoch;
                 Err(Ok(Reply::Done))
@@ -131,7 +136,12 @@ fn decode(op: Op) -> ReplicaCommand {
         Op::Read { extent } => Request::Read { extent },
         Op::Write { extent, data, durability } => Request::Write { extent, data, durability },
         Op::Zero { extent, durability, .. } => Request::Zero { extent, durability },
-        Op::Flush => Request::Flush,
+        Op::Flush => Request::Flush { mark: None },
+        Op::NumberedFlush { number } => {
+            // Whose it is, the session tells.
+            let mark = FlushMark { epoch: Epoch::ZERO, number };
+            Request::Flush { mark: Some(mark) }
+        }
         // Proves that the session is still let in, and touches nothing.
         Op::Verify { .. } => Request::Ping,
         Op::Reservation(reservation::Command::Register { new, .. }) => {

@@ -443,7 +443,7 @@ fn waits_for_all(request: &Request<Buffer>) -> bool {
             | Request::Write { .. }
             | Request::Zero { .. }
             | Request::Resync(_)
-            | Request::Flush
+            | Request::Flush { .. }
             | Request::Ping
             | Request::Fetch { .. }
             | Request::Images
@@ -489,7 +489,9 @@ fn command(request: Request<Buffer>, epoch: Epoch) -> (Op, Expecting) {
                 None => Op::Zero { extent, deallocate: true, durability },
             }
         }
-        Request::Flush => Op::Flush,
+        Request::Flush { mark: None } => Op::Flush,
+        // The replica knows the epoch by the session.
+        Request::Flush { mark: Some(mark) } => Op::NumberedFlush { number: mark.number },
         other => match protocol::vendor(&other) {
             Some(vendor) => Op::Vendor(vendor),
             // Too large to travel: a command that the other side refuses.

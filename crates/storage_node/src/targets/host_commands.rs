@@ -67,7 +67,8 @@ impl Targets {
                 return self.deallocate(cx, volume, session, number, &extents);
             }
             Op::Persist(reserved) => Command::Reserve(reservations::kept(&reserved)),
-            Op::Reservation(_) | Op::Vendor(_) => {
+            // Only replicas keep numbers.
+            Op::NumberedFlush { .. } | Op::Reservation(_) | Op::Vendor(_) => {
                 return cx.port.answer(cx.now, number, Err(Code::InvalidOpcode.into()));
             }
         };

@@ -106,6 +106,12 @@ cases! {
     /// M-24: the record still calls it healthy.
     #[test]
     fn a_swapped_disk_that_a_successor_finds_is_no_healthy_copy();
+    /// M-29: it comes back to the target that it left.
+    #[test]
+    fn a_disk_set_back_under_a_target_is_copied_whole();
+    /// M-29: the record still calls it healthy.
+    #[test]
+    fn a_disk_set_back_that_a_successor_finds_is_copied_whole();
     /// A row of the failure matrix: the other one's own dirty regions are copied.
     #[test]
     fn a_successor_that_reaches_one_of_two_makes_the_other_equal_on_its_return();
