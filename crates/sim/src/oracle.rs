@@ -73,6 +73,8 @@ struct Block {
     acked: u64,
     /// What a clone begins with, or what a promotion may have brought back.
     also: BTreeSet<u64>,
+    /// The first write that was acknowledged since: whoever asks afterwards gets no less.
+    replaced: Option<u64>,
 }
 
 impl Oracle {
@@ -105,7 +107,7 @@ impl Oracle {
         known.last_ack = Some(now);
         let known = &mut known.blocks[block];
         known.acked = known.acked.max(value);
-        known.also.clear();
+        known.replaced.get_or_insert(value);
     }
 
     /// When a host was last told that a write of the volume happened.
@@ -135,7 +137,10 @@ impl Oracle {
 
     /// Whether a block may hold this value, given what was acknowledged.
     fn may_hold(&self, volume: VolumeId, block: usize, floor: u64, value: u64) -> bool {
-        let also = self.volumes.get(&volume).is_some_and(|k| k.blocks[block].also.contains(&value));
+        let also = self.volumes.get(&volume).is_some_and(|known| {
+            let Block { also, replaced, .. } = &known.blocks[block];
+            also.contains(&value) && replaced.is_none_or(|replaced| floor < replaced)
+        });
         let own = usize::try_from(value).ok().and_then(|index| self.issued.get(index));
         also || (value >= floor && (value == 0 || own == Some(&(volume, block))))
     }
@@ -198,7 +203,7 @@ impl Oracle {
             let own = issued.iter().enumerate().filter(|(_, of)| **of == (volume, block));
             state.also.extend(own.filter_map(|(number, _)| u64::try_from(number).ok()));
             state.also.insert(0);
-            state.acked = 0;
+            (state.acked, state.replaced) = (0, None);
         }
     }
 

@@ -207,3 +207,18 @@ fn a_target_of_a_history_given_up_is_excused_only_out_of_reach() {
     assert_eq!(judged(given_up(), &paper), [""; 0]);
     assert_eq!(judged(Oracle::new(), &paper), ["one-target-acknowledges"], "nobody gave it up");
 }
+
+#[test]
+fn a_read_that_began_before_the_first_write_of_a_clone_may_return_what_it_began_with() {
+    let mut oracle = Oracle::new();
+    let (origin, clone, host) = (names::volume("v1"), names::volume("v2"), names::host("h1"));
+    let frozen = oracle.issue(origin, 0);
+    oracle.cloned(clone, [frozen; BLOCKS]);
+    let before = oracle.floor(clone, 0);
+    let written = oracle.issue(clone, 0);
+    oracle.acked(model::Time(1), clone, model::Epoch(1), 0, written);
+    oracle.read(clone, 0, before, frozen, host);
+    assert!(oracle.broken.is_empty(), "{:?}", oracle.broken);
+    oracle.read(clone, 0, oracle.floor(clone, 0), frozen, host);
+    assert_eq!(oracle.broken.len(), 1);
+}
