@@ -54,6 +54,7 @@ use self::{
     child::{Child, Stand, Wish},
     command::Op,
     copy::Copying,
+    flush::FlushCounter,
     groups::Groups,
     hosts::Hosts,
     pace::Pace,
@@ -214,9 +215,7 @@ pub struct Target<D> {
     look_at: Time,
     copying: Option<Copying>,
     hosts: Hosts,
-    /// Flushes so far, and whether anything was written since the last one.
-    flushes: u64,
-    has_written: bool,
+    marks: FlushCounter,
     /// What hosts want to have reserved, in turn; the first may be on its way to the store.
     reserving: VecDeque<Reserving>,
     /// Some read waits for a child or for a lease.
@@ -303,9 +302,7 @@ impl<D: Clone> Target<D> {
             look_at: now + seat.times.idle,
             copying: None,
             hosts: Hosts::default(),
-            flushes: 0,
-            // The first flush is that of the claim.
-            has_written: true,
+            marks: FlushCounter::default(),
             reserving: VecDeque::new(),
             has_idle_reads: false,
             freeze: None,

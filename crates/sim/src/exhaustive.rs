@@ -12,6 +12,7 @@ mod explore;
 mod flaws;
 mod host;
 mod hunt;
+mod images;
 mod scenes;
 mod script;
 mod shared;

@@ -15,10 +15,10 @@ use std::{
 use block::{BLOCK, Buffer, Durability::Volatile, Extent};
 use disk::{Client, Options};
 use nvme::{
-    Code, Op,
+    Code, Op, Reply,
     reservation::{Acquire, Command, Register},
 };
-use rig::{HOLDFAST, Place};
+use rig::{HOLDFAST, Place, Running};
 use uuid::Uuid;
 
 fn host(uri: &str, number: u8) -> Client {
@@ -81,4 +81,63 @@ fn a_disk_that_another_process_is_about_to_let_go_is_waited_for() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(is_served, "it ended");
+}
+
+fn put(host: &mut Client, fill: u8) {
+    let (extent, data) = (Extent::new(0, 1), Buffer::copy_of(&[fill; BLOCK]));
+    host.run(Op::Write { extent, data, durability: Volatile }).unwrap().unwrap();
+    host.run(Op::Flush).unwrap().unwrap();
+}
+
+fn first_byte(host: &mut Client) -> u8 {
+    match host.run(Op::Read { extent: Extent::new(0, 1) }).unwrap().unwrap() {
+        Reply::Data(data) => data.bytes()[0],
+        Reply::Done => panic!("a read has data"),
+    }
+}
+
+/// M-29: the other replica has what the disk lost, whether the target stopped or was killed.
+#[test]
+fn a_disk_that_was_set_back_does_not_replace_newer_data() {
+    for end in [Running::stop, Running::kill] {
+        for older in ["a.pool", "b.pool"] {
+            let place = Place::new();
+            let mut target = place.serve();
+            let uri = target.word.clone();
+            put(&mut host(&uri, 7), 1);
+            end(&mut target);
+            std::fs::copy(place.path(older), place.path("image")).unwrap();
+            target = place.serve();
+            put(&mut host(&uri, 7), 2);
+            end(&mut target);
+            std::fs::copy(place.path("image"), place.path(older)).unwrap();
+            let _target = place.serve();
+            assert_eq!(first_byte(&mut host(&uri, 7)), 2, "{older} was set back");
+        }
+    }
+}
+
+/// M-29: with nobody who has what was lost, nothing is served, and it says why.
+#[test]
+fn a_volume_whose_only_disk_was_set_back_is_not_served() {
+    let place = Place::on_disks(&["a.pool"]);
+    let mut target = place.serve();
+    let uri = target.word.clone();
+    put(&mut host(&uri, 7), 1);
+    target.stop();
+    std::fs::copy(place.path("a.pool"), place.path("image")).unwrap();
+    target = place.serve();
+    put(&mut host(&uri, 7), 2);
+    target.stop();
+    std::fs::copy(place.path("a.pool"), place.path("newest")).unwrap();
+    std::fs::copy(place.path("image"), place.path("a.pool")).unwrap();
+    let mut command = std::process::Command::new(HOLDFAST);
+    command.current_dir(place.folder.path()).args(["engine", "--serve", "spec.toml"]);
+    let refused = command.output().unwrap();
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && words.contains("set back"), "{words}");
+    // With the right disk all is as it was.
+    std::fs::copy(place.path("newest"), place.path("a.pool")).unwrap();
+    let _target = place.serve();
+    assert_eq!(first_byte(&mut host(&uri, 7)), 2);
 }

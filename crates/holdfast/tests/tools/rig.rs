@@ -45,6 +45,13 @@ impl Running {
         self.child.wait().unwrap()
     }
 
+    /// Asks it to end, and waits until it has.
+    pub fn stop(&mut self) {
+        let id = self.child.id().to_string();
+        succeed(Command::new("kill").args(["-TERM", &id]));
+        assert!(self.ended().success());
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -66,11 +73,15 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Self {
+        Self::on_disks(&["a.pool", "b.pool"])
+    }
+
+    pub fn on_disks(disks: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let spec = format!(
             "listen = \"{port}\"\nstate = \"state\"\n\
-             [[volume]]\nname = \"data\"\nsize = \"{SIZE}\"\ndisks = [\"a.pool\", \"b.pool\"]\n"
+             [[volume]]\nname = \"data\"\nsize = \"{SIZE}\"\ndisks = {disks:?}\n"
         );
         fs::write(folder.path().join("spec.toml"), spec).unwrap();
         Self { folder }

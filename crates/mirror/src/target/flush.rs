@@ -1,8 +1,9 @@
 //! Flushes: one per child at a time; what was written since one began waits for the next.
 //!
 //! They are numbered. The mark that a child's flush carries is the number of the newest flush that
-//! anybody asked for when it began: it covers all that those cover. When a host's flush is answered,
-//! every healthy child has a mark at least as high, for ever; one that has less was set back.
+//! anybody asked for when it began: it covers all that those cover. When a host's flush is
+//! answered, every healthy child has a mark at least as high, for ever; one that has less was set
+//! back.
 
 use alloc::vec::Vec;
 
@@ -37,6 +38,27 @@ impl Flushes {
         if let Some(waiters) = &mut self.running {
             waiters.clear();
         }
+    }
+}
+
+/// Numbers the flushes of a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct FlushCounter {
+    number: u64,
+    /// Since the last one. Without that another flush covers no more, and needs no other mark.
+    has_written: bool,
+}
+
+impl FlushCounter {
+    pub(super) const fn wrote(&mut self) {
+        self.has_written = true;
+    }
+
+    fn next(&mut self) -> u64 {
+        if core::mem::take(&mut self.has_written) || self.number == 0 {
+            self.number += 1;
+        }
+        self.number
     }
 }
 
@@ -77,10 +99,7 @@ impl<D: Clone> Target<D> {
 
     /// What a flush that begins now covers.
     fn next_mark(&mut self) -> FlushMark {
-        if core::mem::take(&mut self.has_written) {
-            self.flushes += 1;
-        }
-        FlushMark { epoch: self.epoch, number: self.flushes }
+        FlushMark { epoch: self.epoch, number: self.marks.next() }
     }
 
     pub(super) fn flush_child(&mut self, turn: &mut Turn<'_, D>, slot: Slot, waiter: Waiter) {

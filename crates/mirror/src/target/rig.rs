@@ -182,11 +182,12 @@ impl World {
                 let instance = self.instances.get(&child).copied().unwrap_or(first);
                 let (roster, dirty) = (self.kept, self.dirty.clone());
                 let header = Header { roster, dirty, ..Header::default() };
-                let (intact, snapshots) = (self.intact, Vec::new());
-                Answer::Fenced(Box::new(State { instance, header, intact, snapshots }))
+                let (intact, is_in_use, snapshots) = (self.intact, false, Vec::new());
+                let state = State { instance, header, intact, is_in_use, snapshots };
+                Answer::Fenced(Box::new(state))
             }
             Request::Snapshot(_) => self.snapshot_answer.clone(),
-            Request::Clean { regions } => {
+            Request::Clean { regions, .. } => {
                 self.cleaned.push(regions.clone());
                 Answer::Done
             }

@@ -146,7 +146,7 @@ impl<D: Clone> Target<D> {
         let Some(freeze) = &mut self.freeze else { return };
         freeze.stage = Stage::Proving { waiting: counting };
         // A new mark, although nothing was written.
-        self.has_written = true;
+        self.marks.wrote();
         for slot in counting.iter() {
             self.flush_child(turn, slot, Waiter::Snapshot);
         }

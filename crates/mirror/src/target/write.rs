@@ -75,7 +75,7 @@ impl<D: Clone> Target<D> {
     /// Notes that the extent is about to change: who gets it has it unflushed, the others lack it.
     pub(super) fn touch(&mut self, turn: &mut Turn<'_, D>, extent: Extent) {
         let mut is_news = false;
-        self.has_written = true;
+        self.marks.wrote();
         for region in self.geometry.regions(extent) {
             self.dirty.insert(region);
             self.touched.insert(region);

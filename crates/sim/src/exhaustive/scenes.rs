@@ -41,7 +41,7 @@ const fn scene(name: &'static str, shape: Shape) -> Scene {
 pub fn scenes() -> Vec<Scene> {
     let dies = Shape { target_crashes: 1, switchovers: 1, ticks: 1, ..QUIET };
     let moves = Shape { switchovers: 1, ticks: 1, both_paths: true, ..QUIET };
-    vec![
+    let mut scenes = vec![
         scene("a start, and nothing goes wrong",
             Shape { writes: 1, reads: 1, flushes: 1, is_started: false, ..QUIET }),
         scene("two blocks, and idle regions are cleaned",
@@ -99,6 +99,17 @@ pub fn scenes() -> Vec<Scene> {
             Shape { writes: 2, snapshots: 1, power_losses: 1, ..QUIET }),
         scene("a snapshot, another target takes over",
             Shape { writes: 1, snapshots: 1, switchovers: 1, ticks: 1, ..QUIET }),
+        scene("two snapshots, a replica restarts",
+            Shape { writes: 1, snapshots: 2, restarts: 1, ..QUIET }),
+    ];
+    scenes.extend(scenes_of_images(&dies));
+    scenes
+}
+
+/// A disk is set back to an image of itself.
+#[rustfmt::skip]
+fn scenes_of_images(dies: &Shape) -> Vec<Scene> {
+    vec![
         scene("a disk is set back, another target takes over",
             Shape { writes: 2, flushes: 2, set_backs: 1, switchovers: 1, ticks: 1, ..QUIET }),
         scene("a disk is set back, the target dies",
@@ -112,11 +123,9 @@ pub fn scenes() -> Vec<Scene> {
         scene("a disk is set back, a connection is cut",
             Shape { writes: 2, flushes: 1, set_backs: 1, cuts: 1, ..QUIET }),
         scene("a disk is set back, a replica loses power, the target dies",
-            Shape { writes: 2, flushes: 1, set_backs: 1, power_losses: 1, ..dies }),
+            Shape { writes: 2, flushes: 1, set_backs: 1, power_losses: 1, ..dies.clone() }),
         scene("a disk is set back, a snapshot",
             Shape { writes: 2, flushes: 1, set_backs: 1, snapshots: 1, switchovers: 1, ..QUIET }),
-        scene("two snapshots, a replica restarts",
-            Shape { writes: 1, snapshots: 2, restarts: 1, ..QUIET }),
     ]
 }
 

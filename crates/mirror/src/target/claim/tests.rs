@@ -16,7 +16,7 @@ fn begun() -> World {
     let (mut world, out) = World::started(store);
     world.kept = Roster::ZERO;
     world.refuses.insert(LATE);
-    world.holds = |request| matches!(request, Request::Flush);
+    world.holds = |request| matches!(request, Request::Flush { .. });
     world.follow(out);
     world
 }
