@@ -204,8 +204,10 @@ impl<D: Clone> Target<D> {
             *healthy &= self.slot_of(*id).is_some_and(|slot| fenced.contains(slot));
         }
         for child in self.children.values() {
-            let flushed = wanted.flushed.entry(child.id).or_default();
-            *flushed = (*flushed).max(child.known);
+            if wanted.children.contains_key(&child.id) {
+                let flushed = wanted.flushed.entry(child.id).or_default();
+                *flushed = (*flushed).max(child.known);
+            }
         }
         wanted.owner = Some(self.instance);
         wanted.roster = self.highest_roster().max(wanted.roster).next();

@@ -4,13 +4,13 @@
 //! drain ─▶ (aborting) ─▶ taking ─▶ proving ─▶ (done)
 //!                           └─▶ one failed: removed everywhere, reported
 //! ```
+//! Nothing new is begun until it is taken. A predecessor may have died while it took it: then some
+//! hold an image of the past, which goes before it is taken anew. Nobody has used it, since a
+//! snapshot is one only if every healthy replica has it.
+//!
 //! Proving: everybody who holds it flushes once more, and the record says that they did. Should one
 //! of them be set back to a time before the snapshot, it is found out; else a successor would take
-//! the snapshot for one that was never finished, and take it anew.
-
-//! Nothing new is begun meanwhile. A predecessor may have died while it took it: then some hold an
-//! image of the past, which goes before it is taken anew. Nobody has used it, since a snapshot is
-//! one only if every healthy replica has it.
+//! the snapshot for one that was never finished, and take it anew. Hosts go on meanwhile.
 //!
 //! That it was taken is reported by the target alone, with who holds it. What the replicas report
 //! is not enough: a reader may join an old report of theirs with a newer record of who is healthy,
@@ -19,10 +19,7 @@
 #[cfg(test)]
 mod tests;
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{AttemptId, ReplicaId, Roster, SnapshotItem};
 
@@ -166,9 +163,8 @@ impl<D: Clone> Target<D> {
     /// The record says what everybody who holds it has flushed.
     pub(super) fn snapshot_proven(&mut self, turn: &mut Turn<'_, D>) {
         self.freeze = None;
-        let taken: Vec<_> = self.item.snapshots.iter().filter(|item| self.is_taken(item)).collect();
-        let attempts: Vec<_> = taken.iter().map(|item| item.attempt).collect();
-        self.proven_snapshots.extend(attempts);
+        let taken = self.item.snapshots.iter().filter(|item| self.is_taken(item));
+        self.proven_snapshots = taken.map(|item| item.attempt).collect();
         self.is_snapshot_due = true;
         turn.put(Output::Seen);
     }
